@@ -106,7 +106,6 @@ mod tests {
     #[test]
     fn ids_are_pinned_for_ever() {
         let lane = SpanKey::Attempt("build/0/1".into());
-        assert_eq!(trace_id_hex("run-1"), trace_id("run-1").to_string());
         let pinned = [
             trace_id_hex("run-1"),
             span_id("run-1", &SpanKey::Run).to_string(),
@@ -117,7 +116,14 @@ mod tests {
         assert_eq!(pinned, PINNED);
     }
 
-    const PINNED: [&str; 5] = ["", "", "", "", ""];
+    /// Traces of runs that are under way when a coordinator is replaced depend on these.
+    const PINNED: [&str; 5] = [
+        "a86baf7c4a4cb154a72bee6f02dca66c",
+        "4a88eda7e2e70562",
+        "ddbfc38fb5fbf8d2",
+        "9dcd3de330429374",
+        "0823308e7c463ea6",
+    ];
 
     #[test]
     fn parts_do_not_run_into_each_other() {
