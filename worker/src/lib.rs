@@ -1,0 +1,6 @@
+//! Placeholder.
+
+pub mod isolation;
+pub mod output;
+pub mod process;
+pub mod shim;

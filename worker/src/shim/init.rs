@@ -1,0 +1,92 @@
+//! The first process of an attempt's PID namespace: arranges what the attempt sees, starts the
+//! program, reaps orphans, and by its own end ends everybody in the namespace.
+
+use std::io::{self, BufReader};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use super::{events, launch, mounts, namespaces, root};
+use crate::isolation::{Hold, View};
+use crate::process::wire::{InitReport, Orders, Rung, Streams, hear, say};
+use crate::process::{Exit, LaunchError};
+
+/// What the shim tells the first process of the namespace.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum ToInit {
+    /// The program's pid has been noted; from now on it may be reaped.
+    Watch,
+    /// Signal the program's group.
+    Rung(Rung),
+}
+
+enum Happened {
+    Told(ToInit),
+    ShimGone,
+    Reaped(i32, Exit),
+    Barren,
+}
+
+pub(super) fn run(
+    orders: &Orders,
+    streams: Streams,
+    control: &UnixStream,
+    mut told: BufReader<UnixStream>,
+) -> io::Result<()> {
+    // Twice safe: the shim's death also ends `told`, should it have come before this line.
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    let program = match prepare(orders).and_then(|()| launch::launch(orders, streams)) {
+        Ok(pid) => pid,
+        Err(error) => return say(control, &InitReport::Failed(error)),
+    };
+    say(control, &InitReport::Launched { pid: program })?;
+    // Until the shim has looked it up, an exited program must stay visible as a zombie.
+    if hear::<ToInit>(&mut told)?.is_none() {
+        return Ok(());
+    }
+    let (send, happened) = mpsc::channel();
+    events::listen(told, send.clone(), Happened::Told, || Happened::ShimGone);
+    events::reap(send, Happened::Reaped, || Happened::Barren);
+    for event in happened {
+        match event {
+            Happened::Told(ToInit::Rung(rung)) => signal(program, rung),
+            Happened::Reaped(pid, exit) if pid == program => {
+                return say(control, &InitReport::Exited(exit));
+            }
+            Happened::Told(ToInit::Watch) | Happened::Reaped(..) => {}
+            Happened::ShimGone | Happened::Barren => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+fn prepare(orders: &Orders) -> Result<(), LaunchError> {
+    namespaces::mounts()?;
+    match &orders.containment.view {
+        View::Private { binds, hidden } => {
+            root::enter(binds, hidden)?;
+            namespaces::drop_capabilities()?;
+        }
+        View::Host => mounts::fresh_proc()?,
+    }
+    match orders.containment.hold {
+        Hold::PidNamespace { user_namespace: true } => namespaces::own_ids(orders.uid, orders.gid)?,
+        Hold::PidNamespace { user_namespace: false } | Hold::Cgroup { .. } | Hold::Descendants => {}
+    }
+    // Nobody inside may trace this process or look through its `/proc` entry at the host.
+    nix::sys::prctl::set_dumpable(false).map_err(|error| LaunchError::new("close init", error))
+}
+
+/// Signals the program's group.
+pub(super) fn signal(program: i32, rung: Rung) {
+    let signal = match rung {
+        Rung::Interrupt => Signal::SIGINT,
+        Rung::Terminate => Signal::SIGTERM,
+        Rung::Kill => Signal::SIGKILL,
+    };
+    // A group that is gone needs no signal.
+    let _ = killpg(Pid::from_raw(program), signal);
+}
