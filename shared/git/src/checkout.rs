@@ -164,11 +164,11 @@ impl Checkout {
     /// Moves a checkout that nobody has used yet to another base.
     pub async fn reset_to(self, commit: &CommitId) -> Result<Self, PrepareError> {
         let dest = self.dest.clone();
-        if self.base == *commit {
-            return Ok(self);
-        }
         if !private::is_unused(&self.tree(), &self.base) {
             return Err(PrepareError::Used { dest });
+        }
+        if self.base == *commit {
+            return Ok(self);
         }
         if !self.mirror.has_commit(commit).await? {
             return Err(PrepareError::UnknownCommit { dest, commit: commit.clone() });
@@ -177,6 +177,7 @@ impl Checkout {
         let moved = Self { base: commit.clone(), ..self.clone() };
         moved.check_out().await?;
         private::advance(&moved.mirror, &moved.place, &moved.tree(), (&self.base, commit)).await?;
+        moved.share_index()?;
         layout::write_base(&dest, commit)?;
         Ok(moved)
     }

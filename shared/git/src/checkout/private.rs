@@ -88,7 +88,7 @@ pub(super) fn is_unused(tree: &Path, base: &CommitId) -> bool {
     let real = |path: &Path| fs::symlink_metadata(path).is_ok_and(|about| about.is_dir());
     let is = |path: PathBuf, text: &str| fs::read_to_string(path).is_ok_and(|found| found == text);
     real(tree)
-        && real(&git_dir)
+        && is_ours(tree)
         && real(&git_dir.join("objects/pack"))
         && is(git_dir.join("HEAD"), HEAD)
         && is(git_dir.join(BRANCH), &format!("{base}\n"))
