@@ -30,7 +30,7 @@ impl Checkout {
     pub async fn restore_from(
         &self,
         from: &CommitId,
-        chosen: impl Fn(&str) -> bool + Send,
+        chosen: impl Fn(&str) -> bool + Send + Sync,
     ) -> Result<Restored, Error> {
         let _held = self.lock(OPERATION).await?;
         let index = layout::host(&self.dest).join("restore.index");
@@ -55,7 +55,7 @@ impl Checkout {
 
     async fn remove_others(
         &self,
-        chosen: &(impl Fn(&str) -> bool + Send),
+        chosen: &(impl Fn(&str) -> bool + Send + Sync),
         wanted: &[String],
     ) -> Result<Vec<String>, Error> {
         let call = Call::new(&self.mirror.git, OPERATION, &self.place);

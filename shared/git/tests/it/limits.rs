@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
-use ganger_git::{Checkout, Error, FindError, Git, Limits, Mirror, PrepareError, RefError};
+use ganger_git::{Checkout, Error, FindError, Git, Limits, Mirror, PrepareError, RefError, Source};
 
 use crate::ground::{Ground, becomes_true, name, script};
 
@@ -126,4 +126,27 @@ async fn git_sees_only_our_environment() {
     for line in environment.lines() {
         assert!(known.iter().any(|known| line.starts_with(known)), "{line}");
     }
+}
+
+/// Callers are actors and tasks: whatever they wait for here must be able to move between threads.
+#[tokio::test]
+async fn every_wait_can_move_between_threads() {
+    fn moves<T: Send>(wait: T) -> T {
+        wait
+    }
+    let ground = Ground::new().await;
+    let checkout = moves(ground.checkout("try")).await;
+    let snapshot = moves(checkout.snapshot()).await.unwrap();
+    moves(checkout.residue()).await.unwrap();
+    moves(checkout.rescue_commits(&ground.mirror, "x")).await.unwrap();
+    moves(checkout.restore_from(&ground.base, str::is_empty)).await.unwrap();
+    moves(checkout.patch(&snapshot.tree, 1)).await.unwrap();
+    moves(ground.mirror.diff_paths(&ground.base, &snapshot.tree)).await.unwrap();
+    moves(ground.mirror.merge(&ground.base, &ground.base)).await.unwrap();
+    let out = ground.path("out.bundle");
+    moves(ground.mirror.make_bundle(&out, &ground.base, &[])).await.unwrap();
+    moves(ground.source.fetch_branch_from_bundle(&out, "b", &ground.base)).await.unwrap();
+    moves(ground.source.hazards(&ground.base)).await.unwrap();
+    moves(Source::seed(&ground.git, &ground.user(), &ground.path("seeded"))).await.unwrap();
+    moves(checkout.reset_to(&ground.base)).await.unwrap();
 }
