@@ -1,0 +1,3 @@
+//! The attempts of this worker, each an actor of its own.
+
+pub mod port;

@@ -1,0 +1,3 @@
+//! The worker's side of its link to the coordinator.
+
+pub mod dial;
