@@ -70,6 +70,11 @@ impl Account {
         self.reserved = self.reserved.saturating_sub(reserved);
         self.settled = self.settled.saturating_add(used);
     }
+
+    /// Replaces a booking that was made in place of an unknown use.
+    pub fn correct(&mut self, booked: u64, used: u64) {
+        self.settled = self.settled.saturating_sub(booked).saturating_add(used);
+    }
 }
 
 #[cfg(test)]
