@@ -4,6 +4,19 @@
 //! the door (`TryFrom`, refusing what is malformed by the name of the field) and never travels
 //! further in. No decisions, no transport set-up and no storage are here.
 
+pub mod auth;
+pub mod client;
+pub mod convert;
+pub mod limits;
+pub mod malformed;
+pub mod read;
+pub mod refusal;
+pub mod server;
+pub mod status;
+
+pub use malformed::{Malformed, Reason};
+pub use refusal::Refusal;
+
 /// The generated messages, clients and servers of package `ganger.v1`.
 #[allow(
     missing_docs,
