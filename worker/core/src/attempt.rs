@@ -7,6 +7,10 @@
 mod command;
 mod ending;
 mod phase;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod tests;
 
 use ganger_shared::delivery::{CheckResult, Delivery, Usage};
 use ganger_shared::digest::ArtifactRef;

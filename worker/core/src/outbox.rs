@@ -12,6 +12,8 @@ use ganger_shared::spec::Assignment;
 use serde::{Deserialize, Serialize};
 
 mod record;
+#[cfg(test)]
+mod tests;
 
 pub use record::Record;
 
@@ -28,7 +30,7 @@ pub enum NotAccepted {
     #[error("accept {work} epoch {epoch}: it was accepted before")]
     Repeated {
         /// The work.
-        work: WorkId,
+        work: Box<WorkId>,
         /// The epoch.
         epoch: Epoch,
     },
@@ -36,7 +38,7 @@ pub enum NotAccepted {
     #[error("accept {work} epoch {epoch}: epoch {newest} was seen here")]
     Stale {
         /// The work.
-        work: WorkId,
+        work: Box<WorkId>,
         /// The epoch offered.
         epoch: Epoch,
         /// The newest one seen.
@@ -46,7 +48,7 @@ pub enum NotAccepted {
     #[error("accept {work}: {waiting} reports are not answered yet")]
     Full {
         /// The work.
-        work: WorkId,
+        work: Box<WorkId>,
         /// How many.
         waiting: usize,
     },
@@ -59,7 +61,7 @@ pub enum NotReported {
     #[error("report on {work} epoch {epoch}: it is not live here")]
     NotLive {
         /// The work.
-        work: WorkId,
+        work: Box<WorkId>,
         /// The epoch.
         epoch: Epoch,
     },
@@ -122,7 +124,7 @@ impl Outbox {
     /// Accepts an assignment: from these records on the lease is held and `Accepted` is reported.
     pub fn accept(&self, assignment: &Assignment) -> Result<Vec<Record>, NotAccepted> {
         let lease = lease_of(assignment);
-        let (work, epoch) = (lease.work.clone(), lease.epoch);
+        let (work, epoch) = (Box::new(lease.work.clone()), lease.epoch);
         match self.fence(&lease) {
             Some(newest) if newest == epoch => return Err(NotAccepted::Repeated { work, epoch }),
             Some(newest) if newest > epoch => {
@@ -146,7 +148,7 @@ impl Outbox {
                 Ok(Record::reported(lease.clone(), last + 1, fact))
             }
             Some(Held { life: Life::Over, .. }) | None => {
-                Err(NotReported::NotLive { work: lease.work.clone(), epoch: lease.epoch })
+                Err(NotReported::NotLive { work: Box::new(lease.work.clone()), epoch: lease.epoch })
             }
         }
     }

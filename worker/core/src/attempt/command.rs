@@ -158,7 +158,7 @@ impl Attempt {
     fn overdue(&mut self, step: &mut Step) {
         match &self.phase {
             Phase::Preparing { .. } => {
-                self.give_up("prepare", step);
+                give_up("prepare", step);
                 let late = Failure::new(
                     FailureClass::WorkspaceFailed,
                     format!("the tree was not made within {}", self.terms.prepare_ms),
@@ -167,7 +167,7 @@ impl Attempt {
             }
             Phase::Spawning { halt, .. } => {
                 let ending = self.halted(halt.map_or(Why::Start, |halt| halt.why), false);
-                self.give_up("start", step);
+                give_up("start", step);
                 self.collect(ending, step);
             }
             Phase::Waking { .. } => self.halt(Why::Start, false, step),
@@ -175,7 +175,7 @@ impl Attempt {
             Phase::Stopping { halt, rung, .. } => self.climb_on(*halt, *rung, step),
             Phase::Collecting { ending, worked, .. } => {
                 let fact = self.fact(ending.clone(), None, *worked);
-                self.give_up("collect", step);
+                give_up("collect", step);
                 self.close(fact, step);
             }
             Phase::Ended => {}
@@ -199,7 +199,7 @@ impl Attempt {
             self.climb(halt, next, step);
         } else {
             let ending = self.halted(halt.why, false);
-            self.give_up("kill", step);
+            give_up("kill", step);
             self.collect(ending, step);
         }
     }
@@ -208,11 +208,6 @@ impl Attempt {
         self.phase = Phase::Stopping { halt, rung, since: self.clock.counted() };
         step.events.push(Event::Climbed { rung });
         step.effects.push(Effect::Climb(rung));
-    }
-
-    fn give_up(&mut self, what: &'static str, step: &mut Step) {
-        step.events.push(Event::GaveUp { step: what });
-        step.effects.push(Effect::Abandon);
     }
 
     fn collect(&mut self, ending: Ending, step: &mut Step) {
@@ -249,4 +244,9 @@ fn by_itself(exited: Exited) -> Ending {
             "the program ended well, but processes it started could not be ended",
         )),
     }
+}
+
+fn give_up(what: &'static str, step: &mut Step) {
+    step.events.push(Event::GaveUp { step: what });
+    step.effects.push(Effect::Abandon);
 }

@@ -49,8 +49,9 @@ impl Attempt {
             (Ending::Stopped { confirmed }, _) => End::Stopped { confirmed },
             (Ending::Finished, Handed::Delivery(delivery)) => End::Delivered(delivery),
             (Ending::Finished, Handed::Measured(result)) => End::Measured(result),
-            (Ending::Finished, Handed::Failed { failure, left })
-            | (Ending::Failed(_), Handed::Failed { failure, left }) => End::Failed(failure, left),
+            (Ending::Finished | Ending::Failed(_), Handed::Failed { failure, left }) => {
+                End::Failed(failure, left)
+            }
             (Ending::Finished, Handed::Nothing) => End::Failed(
                 Failure::new(FailureClass::InvalidResult, "nothing was handed in"),
                 None,

@@ -123,8 +123,10 @@ impl Attempt {
             (Contact::CutOff { lease_until_ms }, OnDisconnect::Stop) if at_work => {
                 Some(lease_until_ms)
             }
-            (Contact::CutOff { .. }, OnDisconnect::Stop | OnDisconnect::Continue)
-            | (Contact::Attached, OnDisconnect::Stop | OnDisconnect::Continue) => None,
+            (
+                Contact::CutOff { .. } | Contact::Attached,
+                OnDisconnect::Stop | OnDisconnect::Continue,
+            ) => None,
         }
     }
 
