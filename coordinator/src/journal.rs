@@ -26,6 +26,7 @@ mod store;
 mod stream;
 mod verified;
 mod verify;
+mod walk;
 mod writer;
 
 use std::path::Path;
@@ -88,10 +89,10 @@ impl Default for Options {
             log: ganger_log::Options::default(),
             accept_loss: false,
             rebuild_index: false,
-            event_bytes_max: Limits::DEFAULT.event_bytes,
-            batch_bytes_max: Limits::DEFAULT.batch_bytes,
+            event_bytes_max: Limits::DEFAULT.event,
+            batch_bytes_max: Limits::DEFAULT.batch,
             queue_len: 1024,
-            queue_bytes: Limits::DEFAULT.queue_bytes,
+            queue_bytes: Limits::DEFAULT.queue,
             reserve_bytes: 64 << 20,
             floor_bytes: 64 << 20,
             cache_bytes: 64 << 20,
@@ -144,20 +145,21 @@ pub struct Journal {
     limits: Limits,
 }
 
+/// The bounds an append is held against, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    event_bytes: usize,
-    batch_bytes: u64,
-    queue_bytes: u64,
+    event: usize,
+    batch: u64,
+    queue: u64,
 }
 
 impl Journal {
     /// Opens the journal in `dir`, creates or repairs what has to be, and starts its writer.
     pub fn open(dir: &Path, options: Options) -> Result<(Self, OpenReport), OpenError> {
         let limits = Limits {
-            event_bytes: options.event_bytes_max,
-            batch_bytes: options.batch_bytes_max,
-            queue_bytes: options.queue_bytes,
+            event: options.event_bytes_max,
+            batch: options.batch_bytes_max,
+            queue: options.queue_bytes,
         };
         let queue_len = options.queue_len;
         let counters = Arc::new(Counters::default());
@@ -207,7 +209,7 @@ impl Journal {
         let stream = stream.clone();
         let append =
             Append { stream: stream.clone(), expected_seq, bodies, bytes, essential, reply };
-        let refused = if waiting.saturating_add(bytes) > self.limits.queue_bytes {
+        let refused = if waiting.saturating_add(bytes) > self.limits.queue {
             Some(AppendError::Full { stream: stream.clone() })
         } else {
             match self.requests.try_send(Request::Append(append)) {
@@ -302,8 +304,7 @@ impl Journal {
 
 impl Limits {
     /// What a journal in memory keeps to.
-    const DEFAULT: Self =
-        Self { event_bytes: 32 * 1024, batch_bytes: 64 << 20, queue_bytes: 128 << 20 };
+    const DEFAULT: Self = Self { event: 32 * 1024, batch: 64 << 20, queue: 128 << 20 };
 
     /// Refuses what can never be stored; returns how many bytes the bodies have.
     fn check(self, stream: &StreamName, bodies: &[String]) -> Result<u64, AppendError> {
@@ -312,7 +313,7 @@ impl Limits {
         }
         let mut total = 0;
         for (index, body) in bodies.iter().enumerate() {
-            let (bytes, max) = (body.len(), self.event_bytes);
+            let (bytes, max) = (body.len(), self.event);
             if bytes > max {
                 return Err(AppendError::TooLarge { stream: stream.clone(), index, bytes, max });
             }
@@ -322,8 +323,8 @@ impl Limits {
             }
             total += bytes as u64;
         }
-        if total > self.batch_bytes {
-            let (bytes, max) = (total, self.batch_bytes);
+        if total > self.batch {
+            let (bytes, max) = (total, self.batch);
             return Err(AppendError::BatchTooLarge { stream: stream.clone(), bytes, max });
         }
         Ok(total)

@@ -31,6 +31,11 @@ pub struct Syncs {
 }
 
 impl Counters {
+    /// The log is open and has already been synced so often.
+    pub fn opened(&self, log_syncs: u64) {
+        self.log.store(log_syncs, Relaxed);
+    }
+
     pub fn committed(&self, log_syncs: u64, events: u64) {
         self.log.store(log_syncs, Relaxed);
         self.batches.fetch_add(1, Relaxed);

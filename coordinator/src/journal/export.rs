@@ -49,7 +49,9 @@ pub fn export(
                 }
             }
             Some(Line::Store(_)) => {}
-            None => return Err(ExportError::NotAnEvent { log_seq: frame.log_seq }),
+            None => {
+                return Err(ExportError::NotAnEvent { log_seq: frame.log_seq });
+            }
         }
     }
     out.flush()?;

@@ -7,7 +7,7 @@
 //!
 //! Not here: rebuilding (`open`), and the truth (`ganger_log`).
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -25,6 +25,8 @@ use super::{ReadError, StoredEvent, StreamName};
 const APPLIED: &[u8] = &[0];
 /// A commit larger than this is split: sled loses older events when a large one is cut off.
 const COMMIT_BYTES_MAX: usize = 64 * 1024;
+/// How long sled is given to let go of its file.
+const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How much may be in sled and not yet synced.
 #[derive(Debug, Clone, Copy)]
@@ -148,7 +150,9 @@ impl Index {
     fn commit(&mut self, entries: &[Entry<'_>]) -> sled::Result<()> {
         let mut batch = Batch::default();
         for entry in entries {
-            let Some(line) = record::parse(entry.line) else { continue };
+            let Some(line) = record::parse(entry.line) else {
+                continue;
+            };
             let hash = match line {
                 Line::Event(event) => {
                     batch.insert(key(event.stream, event.seq), value(entry));
@@ -182,7 +186,7 @@ impl Index {
 
     /// The stored value of an event: `log_seq` and line.
     pub fn get(&self, stream: &str, seq: u64) -> sled::Result<Option<(u64, IVec)>> {
-        Ok(self.db.get(key(stream, seq))?.and_then(split))
+        Ok(self.db.get(key(stream, seq))?.as_ref().and_then(split))
     }
 
     /// The last event of a stream.
@@ -229,7 +233,9 @@ impl Reader {
 
     /// The streams whose names begin with `prefix`, and the number of their last event.
     pub fn streams(&self, prefix: &str) -> Vec<(StreamName, u64)> {
-        let Some(db) = self.db.upgrade() else { return Vec::new() };
+        let Some(db) = self.db.upgrade() else {
+            return Vec::new();
+        };
         let all = streams(&db, prefix).unwrap_or_default();
         all.into_iter().filter_map(|(name, tip, _)| Some((name.parse().ok()?, tip.seq))).collect()
     }
@@ -253,7 +259,7 @@ fn value(entry: &Entry<'_>) -> Vec<u8> {
     [&entry.log_seq.to_be_bytes(), entry.line.as_bytes()].concat()
 }
 
-fn split(value: IVec) -> Option<(u64, IVec)> {
+fn split(value: &IVec) -> Option<(u64, IVec)> {
     let log_seq = *value.first_chunk::<8>()?;
     let line = value.subslice(8, value.len() - 8);
     Some((u64::from_be_bytes(log_seq), line))
@@ -262,7 +268,9 @@ fn split(value: IVec) -> Option<(u64, IVec)> {
 /// Reads a stored event that must be number `seq` and follow `before`.
 fn event(value: &[u8], seq: u64, before: Option<Digest>) -> Option<StoredEvent> {
     let line = std::str::from_utf8(value.get(8..)?).ok()?;
-    let Line::Event(record) = record::parse(line)? else { return None };
+    let Line::Event(record) = record::parse(line)? else {
+        return None;
+    };
     let follows = before.is_none_or(|hash| hash == record.prev_hash);
     (record.seq == seq && follows).then(|| StoredEvent {
         seq,
@@ -289,7 +297,9 @@ fn streams(db: &Db, prefix: &str) -> sled::Result<Vec<(String, Tip, u64)>> {
     let mut from = if prefix.is_empty() { vec![1] } else { prefix.as_bytes().to_vec() };
     while let Some((first, _)) = db.range(from..).next().transpose()? {
         let end = first.iter().position(|&byte| byte == 0).unwrap_or(first.len());
-        let Ok(stream) = std::str::from_utf8(&first[..end]) else { break };
+        let Ok(stream) = std::str::from_utf8(&first[..end]) else {
+            break;
+        };
         if !stream.starts_with(prefix) {
             break;
         }
@@ -302,6 +312,18 @@ fn streams(db: &Db, prefix: &str) -> sled::Result<Vec<(String, Tip, u64)>> {
         from = [stream.as_bytes(), &[1]].concat();
     }
     Ok(found)
+}
+
+/// Waits, within bounds, until nobody has the index open: sled's own threads let go of its file
+/// only some time after the last handle is gone, and a reader may still be at work.
+pub(super) fn wait_for_release(dir: &Path) {
+    // Where there is no file nobody can hold it; where it cannot be opened sled will say why.
+    let Ok(file) = File::open(dir.join("db")) else { return };
+    let until = Instant::now() + RELEASE_WITHIN;
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < until {
+        #[expect(clippy::disallowed_methods, reason = "a lock has no event to wait for; bounded")]
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Removes the half-written snapshots that would keep sled from ever opening again.

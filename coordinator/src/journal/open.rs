@@ -2,7 +2,8 @@
 //!
 //! The log is the truth. An index that does not open, does not say how far it reaches or holds
 //! something else is put aside and built anew; a log that is shorter than what was acknowledged is
-//! refused. Everything done is in the report. Not here: writing.
+//! refused. Everything done is in the report. Not here: going
+//! through the log (`walk`), and writing.
 
 use std::fs;
 use std::io;
@@ -10,23 +11,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ganger_log::{Frame, Log};
+use ganger_log::Log;
 use ganger_shared::digest::Digest;
 use uuid::Uuid;
 
 use super::anchor::hash_at;
-use super::chain::{Bad, BadKind, Chain, Tip};
+use super::chain::{Bad, BadKind};
 use super::counters::Counters;
 use super::files::{Files, remove, sync_dir_of};
 use super::index::{Applied, Entry, FlushAt, Index, Unusable, remove_generating};
-use super::record::{self, Line, StoreMark};
+use super::record::StoreMark;
 use super::reserve::Reserve;
+use super::walk::{Walk, WalkError, Walked};
 use super::{Anchor, OpenError, Options, verified};
 
 /// sled writes a snapshot while it opens; on a disk without room for that it damages itself.
 const OPEN_BYTES_MIN: u64 = 8 << 20;
-/// How many bytes of lines are taken into the index at once while it is completed.
-const CHUNK_BYTES: usize = 1 << 20;
 
 /// What opening found and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +71,9 @@ pub enum IndexOutcome {
 /// Everything the writer will own.
 pub(super) struct Opened {
     pub files: Files,
-    pub log: Log,
+    /// Before the log, whose lock must outlast the index.
     pub index: Index,
+    pub log: Log,
     pub tip: Anchor,
     pub reserve: Reserve,
     pub counters: Arc<Counters>,
@@ -86,35 +87,18 @@ struct Opening {
     counters: Arc<Counters>,
 }
 
+/// Why the index has to be built from the log, and where the old one went.
+struct Rebuild {
+    why: String,
+    quarantine: Option<PathBuf>,
+}
+
 /// The mark and the index as far as both can be believed.
 struct Known {
     mark: Option<Anchor>,
     index: Index,
     applied: Option<Applied>,
-    /// Why the index has to be built from the log, and where the old one went.
-    rebuild: Option<(String, Option<PathBuf>)>,
-}
-
-/// What going through the log showed.
-struct Walked {
-    store: Option<(String, u64)>,
-    last: Option<Applied>,
-    inserted: u64,
-}
-
-/// Why going through the log ended early.
-enum WalkError {
-    Open(OpenError),
-    /// The index disagrees with the log, which is good so far.
-    Differs {
-        log_seq: u64,
-    },
-}
-
-impl<E: Into<OpenError>> From<E> for WalkError {
-    fn from(error: E) -> Self {
-        Self::Open(error.into())
-    }
+    rebuild: Option<Rebuild>,
 }
 
 /// Opens the journal's parts, whole and in agreement.
@@ -195,11 +179,7 @@ impl Opening {
     }
 
     /// Opens the index, or an empty one in place of one that is of no use.
-    #[expect(clippy::type_complexity, reason = "the second half is `Known::rebuild`, used once")]
-    fn open_index(
-        &self,
-        rebuild_index: bool,
-    ) -> Result<(Index, Option<(String, Option<PathBuf>)>), OpenError> {
+    fn open_index(&self, rebuild_index: bool) -> Result<(Index, Option<Rebuild>), OpenError> {
         if self.files.rebuilding.exists() {
             return self.put_aside(None, "a rebuild was not finished".to_owned());
         }
@@ -214,12 +194,11 @@ impl Opening {
     }
 
     /// Renames the index out of the way and opens an empty one.
-    #[expect(clippy::type_complexity, reason = "the second half is `Known::rebuild`, used once")]
     fn put_aside(
         &self,
         index: Option<Index>,
         why: String,
-    ) -> Result<(Index, Option<(String, Option<PathBuf>)>), OpenError> {
+    ) -> Result<(Index, Option<Rebuild>), OpenError> {
         drop(index);
         let sled = &self.files.sled;
         let quarantine = if self.files.rebuilding.exists() || !sled.exists() {
@@ -236,7 +215,7 @@ impl Opening {
         };
         sync_dir_of(sled).map_err(at(sled))?;
         match Index::open(sled, self.sled, &self.counters) {
-            Ok(index) => Ok((index, Some((why, quarantine)))),
+            Ok(index) => Ok((index, Some(Rebuild { why, quarantine }))),
             Err(Unusable::InUse) => Err(OpenError::IndexInUse { path: sled.clone() }),
             Err(Unusable::Damaged(why)) => {
                 let source = sled::Error::Unsupported(why);
@@ -259,12 +238,13 @@ impl Opening {
         let from = mark.as_ref().map_or(0, |mark| mark.log_seq).min(applied_seq) + 1;
         let mut rebuild = rebuild;
         if rebuild.is_none() && applied_seq > 0 {
+            let store = mark.filter(|_| from > first);
             let known = Walked {
-                store: mark.filter(|_| from > first).map(|mark| (mark.store_id, mark.generation)),
+                store: store.map(|mark| (mark.store_id, mark.generation)),
                 last: applied,
                 inserted: 0,
             };
-            match self.walk(&mut index, from.max(first), applied_seq, known) {
+            match Walk::new(&self.files, &mut index, applied_seq, known).go(&self.log, from) {
                 Ok(walked) => {
                     let outcome = match walked.inserted {
                         0 => IndexOutcome::Kept,
@@ -282,7 +262,7 @@ impl Opening {
         let walked = self.rebuild(&mut index)?;
         let lines = walked.inserted;
         let outcome = match rebuild {
-            Some((why, quarantine)) => IndexOutcome::Rebuilt { why, quarantine, lines },
+            Some(Rebuild { why, quarantine }) => IndexOutcome::Rebuilt { why, quarantine, lines },
             None if lines == 0 => IndexOutcome::Kept,
             None => {
                 let why = "it was empty".to_owned();
@@ -296,8 +276,8 @@ impl Opening {
     fn rebuild(&mut self, index: &mut Index) -> Result<Walked, OpenError> {
         let (flag, first) = (self.files.rebuilding.clone(), self.log.first_log_seq());
         fs::write(&flag, b"").and_then(|()| sync_dir_of(&flag)).map_err(at(&flag))?;
-        let empty = Walked { store: None, last: None, inserted: 0 };
-        let walked = match self.walk(index, first, 0, empty) {
+        let walked = match Walk::new(&self.files, index, 0, Walked::default()).go(&self.log, first)
+        {
             Ok(walked) => walked,
             Err(WalkError::Open(error)) => return Err(error),
             Err(WalkError::Differs { log_seq }) => {
@@ -309,91 +289,6 @@ impl Opening {
         index.sync().map_err(self.sled_failed())?;
         remove(&flag).and_then(|_| sync_dir_of(&flag)).map_err(at(&flag))?;
         Ok(walked)
-    }
-
-    /// Checks every line from `from` on against its chain; up to `applied` it must be in the index
-    /// as it is, beyond that it is taken in.
-    fn walk(
-        &self,
-        index: &mut Index,
-        from: u64,
-        applied: u64,
-        mut walked: Walked,
-    ) -> Result<Walked, WalkError> {
-        let mut chain = Chain::default();
-        let (mut pending, mut bytes) = (Vec::new(), 0);
-        for frame in self.log.read_from(from)? {
-            let frame = frame?;
-            let hash = self.check(&frame, index, applied, (&mut chain, &mut walked))?;
-            walked.last = Some(Applied { log_seq: frame.log_seq, hash });
-            if frame.log_seq > applied {
-                bytes += frame.payload.len();
-                pending.push(frame);
-            }
-            if bytes >= CHUNK_BYTES {
-                self.take_in(index, &pending, applied == 0)?;
-                walked.inserted += pending.len() as u64;
-                pending.clear();
-                bytes = 0;
-            }
-        }
-        self.take_in(index, &pending, applied == 0)?;
-        walked.inserted += pending.len() as u64;
-        Ok(walked)
-    }
-
-    /// Checks one line and returns its hash.
-    fn check(
-        &self,
-        frame: &Frame,
-        index: &Index,
-        applied: u64,
-        (chain, walked): (&mut Chain, &mut Walked),
-    ) -> Result<Digest, WalkError> {
-        match record::parse(&frame.payload) {
-            Some(Line::Event(record)) => {
-                let before = |seq| self.before(index, applied, record.stream, seq);
-                chain
-                    .accept(&record, |record| before(record.seq))
-                    .map_err(|kind| Bad::event(frame, Some(&record), kind))?;
-                let stored = index.get(record.stream, record.seq).map_err(self.sled_failed())?;
-                let same = stored.as_ref().is_some_and(|(log_seq, line)| {
-                    *log_seq == frame.log_seq && line == frame.payload.as_bytes()
-                });
-                let expected = frame.log_seq <= applied;
-                if expected != same || (!expected && stored.is_some()) {
-                    return Err(WalkError::Differs { log_seq: frame.log_seq });
-                }
-                Ok(record.hash)
-            }
-            Some(Line::Store(mark)) => {
-                walked.store = Some((mark.store_id.to_owned(), mark.generation));
-                Ok(Digest::of(frame.payload.as_bytes()))
-            }
-            None => Err(Bad::event(frame, None, BadKind::Crc).into()),
-        }
-    }
-
-    /// The event before number `seq`, as the index has it; none where the log is read from its
-    /// beginning, since there the log itself must have shown it.
-    fn before(&self, index: &Index, applied: u64, stream: &str, seq: u64) -> Option<Tip> {
-        if applied == 0 || seq <= 1 {
-            return None;
-        }
-        let (_, line) = index.get(stream, seq - 1).ok()??;
-        match record::parse(std::str::from_utf8(&line).ok()?)? {
-            Line::Event(record) => Some(Tip { seq: record.seq, hash: record.hash }),
-            Line::Store(_) => None,
-        }
-    }
-
-    fn take_in(&self, index: &mut Index, frames: &[Frame], bulk: bool) -> Result<(), OpenError> {
-        let entries: Vec<Entry<'_>> = frames
-            .iter()
-            .map(|frame| Entry { log_seq: frame.log_seq, line: &frame.payload })
-            .collect();
-        let taken = if bulk { index.insert_unsynced(&entries) } else { index.insert(&entries) };
-        taken.map_err(self.sled_failed())
     }
 
     /// Names the store, and begins its first generation or the one that outranks a loss.
@@ -430,8 +325,9 @@ impl Opening {
         index.sync().map_err(self.sled_failed())?;
         verified::write(&self.files.verified, &tip).map_err(at(&self.files.verified))?;
         let Self { files, log, counters, .. } = self;
+        counters.opened(log.syncs());
         counters.file_written();
-        Ok(Opened { files, log, index, tip, reserve, counters })
+        Ok(Opened { files, index, log, tip, reserve, counters })
     }
 
     fn sled_failed(&self) -> impl Fn(sled::Error) -> OpenError + use<> {

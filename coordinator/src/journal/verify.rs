@@ -161,7 +161,9 @@ fn follow(
 
 /// Says whether the index should hold this line and does not.
 fn differs(held: &Held, frame: &Frame, (stream, seq): (&str, u64)) -> sled::Result<bool> {
-    let Some((index, applied)) = &held.index else { return Ok(false) };
+    let Some((index, applied)) = &held.index else {
+        return Ok(false);
+    };
     if frame.log_seq > applied.log_seq {
         return Ok(false);
     }
@@ -173,7 +175,9 @@ fn differs(held: &Held, frame: &Frame, (stream, seq): (&str, u64)) -> sled::Resu
 
 /// Finds an event the index holds and the log does not.
 fn surplus(files: &Files, held: &Held, chain: &Chain) -> sled::Result<Option<Bad>> {
-    let Some((index, _)) = &held.index else { return Ok(None) };
+    let Some((index, _)) = &held.index else {
+        return Ok(None);
+    };
     let longer =
         index.streams()?.into_iter().find(|(stream, tip, _)| tip.seq > chain.tip(stream).seq);
     Ok(longer.map(|(stream, _, log_seq)| Bad {

@@ -15,7 +15,7 @@ use ganger_shared::digest::Digest;
 use tokio::sync::{oneshot, watch};
 
 use super::chain::Tip;
-use super::index::Entry;
+use super::index::{Entry, wait_for_release};
 use super::open::Opened;
 use super::{Anchor, AppendError, CloseError, Committed, State, StreamName, record, verified};
 
@@ -61,9 +61,11 @@ pub(super) fn start(
     waiting_bytes: Arc<AtomicU64>,
 ) -> io::Result<()> {
     let writer = Writer { opened, tips: HashMap::new(), tell, waiting_bytes, failed: None };
+    let sled = writer.opened.files.sled.clone();
     std::thread::Builder::new().name("ganger-journal".to_owned()).spawn(move || {
         if let Some((reply, closed)) = writer.run(&queue) {
             // Everything is let go of before the answer, so that the caller can open anew.
+            wait_for_release(&sled);
             let _ = reply.send(closed);
         }
     })?;
@@ -128,7 +130,9 @@ impl Writer {
     /// Waits for a request, or until the index must be synced; an error when nobody is left.
     fn wait(&self, queue: &Receiver<Request>) -> Result<Option<Request>, ()> {
         let due = if self.failed.is_some() { None } else { self.opened.index.sync_due() };
-        let Some(due) = due else { return queue.recv().map(Some).map_err(|_| ()) };
+        let Some(due) = due else {
+            return queue.recv().map(Some).map_err(|_| ());
+        };
         match queue.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Ok(request) => Ok(Some(request)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -147,14 +151,14 @@ impl Writer {
         match self.write(&staged) {
             Ok(first) => self.acknowledge(staged, first),
             Err(LogError::DiskFull { .. }) => self.commit_essential(staged),
-            Err(error) => self.fail(staged, error.to_string()),
+            Err(error) => self.fail(staged, &error.to_string()),
         }
     }
 
     /// The disk is full: gives the reserve up and tries what must not wait, once.
     fn commit_essential(&mut self, staged: Staged) {
         if let Err(error) = self.opened.reserve.release() {
-            return self.fail(staged, format!("give up the reserve: {error}"));
+            return self.fail(staged, &format!("give up the reserve: {error}"));
         }
         let free_bytes = self.opened.log.free_bytes().unwrap_or(0);
         let group = staged.waiting.into_iter().map(|waiting| waiting.append).collect();
@@ -170,7 +174,7 @@ impl Writer {
                     waiting.append.refuse(AppendError::DiskFull { stream, free_bytes });
                 }
             }
-            Err(error) => self.fail(staged, error.to_string()),
+            Err(error) => self.fail(staged, &error.to_string()),
         }
     }
 
@@ -266,11 +270,11 @@ impl Writer {
         Anchor { store_id: store_id.clone(), generation: *generation, log_seq, hash }
     }
 
-    fn fail(&mut self, staged: Staged, reason: String) {
-        self.fail_all(reason.clone());
+    fn fail(&mut self, staged: Staged, reason: &str) {
+        self.fail_all(reason.to_owned());
         for waiting in staged.waiting {
             let stream = waiting.append.stream.clone();
-            waiting.append.refuse(AppendError::Failed { stream, reason: reason.clone() });
+            waiting.append.refuse(AppendError::Failed { stream, reason: reason.to_owned() });
         }
     }
 
