@@ -1,7 +1,8 @@
 //! The plan file: what a person or a supervising agent asks for, as they wrote it.
 //!
 //! Types of the whole schema, one file per group of keys; reading with all problems at once
-//! ([`read`]), what is not built yet ([`support`]), and defaults ([`resolve`]). Rules over the graph
+//! ([`read()`]), what is not built yet ([`unsupported`]), defaults
+//! ([`PlanFile::resolved_units`]), and checks that prove nothing ([`cannot_fail()`]). Rules over the graph
 //! (cycles, unknown names, evidence) are not here: they belong to the checker in the coordinator's
 //! core.
 
@@ -14,30 +15,47 @@ use crate::ids::ProjectId;
 
 pub mod agent;
 pub mod budgets;
+mod cannot_fail;
 pub mod check;
 pub mod contract;
+mod form;
+mod kinds;
+pub mod path;
 pub mod ports;
+pub mod read;
 pub mod repository;
+pub mod resolve;
 pub mod retry;
 pub mod scalar;
+pub mod schema;
+mod schema_view;
 pub mod shape;
+mod shell;
+pub mod support;
 pub mod task;
+mod tree;
 pub mod unit;
+mod walk;
 
 pub use agent::{Agent, Tier};
 pub use budgets::{Budgets, Calls};
+pub use cannot_fail::{Reason, cannot_fail};
 pub use check::{Category, Check, Exit, Gate, Rule, Where};
 pub use contract::{
     Acceptance, Contract, Profile, Protect, ProtectClass, Risk, RiskAction, SourceCoverage,
 };
-pub use ports::{Class, Delivery as InputDelivery, Input, Merge, Output, PortRef};
+pub use ports::{Class, Input, InputDelivery, Merge, Output, PortRef};
+pub use read::{Reading, Spans, read, read_all};
 pub use repository::{Repository, Seed, Source};
+pub use resolve::Resolved;
 pub use retry::{Defaults, Retry};
 pub use scalar::{Length, Size, Usd};
+pub use schema::schema;
 pub use shape::{
     Condition, FailureMode, Fork, Insert, Join, Lane, Loop, Moment, Pick, Question, QuestionClass,
     Race, Trigger,
 };
+pub use support::unsupported;
 pub use task::Task;
 pub use unit::{
     Accept, Continue, Effects, Hooks, Kind, OnCheckFailure, OnDisconnect, Requires, RunOn, Unit,
@@ -48,6 +66,7 @@ pub use unit::{
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
     /// Version of this format; always 1.
+    #[schemars(range(min = 1, max = 1))]
     pub version: u32,
     /// A short name for people; 1 to 63 of a-z, 0-9 and `-`.
     pub name: PlanName,
@@ -86,7 +105,8 @@ pub struct PlanFile {
     /// Human groupings of units: phases, waves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<Task>,
-    /// The units of work; at most 64 unless the operator allows more.
+    /// The units of work; at most 64 unless `budgets.units` or the operator allows more.
+    #[schemars(length(min = 1))]
     pub units: Vec<Unit>,
     /// Units the coordinator adds by itself when something happens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -54,7 +54,7 @@ pub struct Input {
     pub from: PortRef,
     /// How the value is handed over. Default: `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<Delivery>,
+    pub delivery: Option<InputDelivery>,
     /// How several values become one. Default: `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Merge>,
@@ -69,7 +69,7 @@ pub struct Input {
 /// How an input's value is handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Delivery {
+pub enum InputDelivery {
     /// Inline where it fits, else by reference.
     Auto,
     /// As an entry in the manifest.

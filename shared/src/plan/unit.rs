@@ -159,6 +159,24 @@ pub enum Kind {
     Join,
 }
 
+impl Kind {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Command => "command",
+            Self::Write => "write",
+            Self::Review => "review",
+            Self::Verify => "verify",
+            Self::Gate => "gate",
+            Self::Question => "question",
+            Self::Loop => "loop",
+            Self::Fork => "fork",
+            Self::Join => "join",
+        }
+    }
+}
+
 /// What a worker must offer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
