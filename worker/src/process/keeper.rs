@@ -38,6 +38,8 @@ impl Keeper {
         {
             tracing::warn!(%error, attempt = self.record.attempt, "process record stays behind");
         }
+        // Closed first: whoever sees the end can no longer climb a rung.
+        self.rungs.close();
         self.phase.send_replace(Phase::Ended { exit, stopped });
     }
 

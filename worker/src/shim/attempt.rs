@@ -6,29 +6,20 @@ use std::io::{self, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
 
 use rustix::process::Signal;
 
 use super::cgroup::Leaf;
+use super::events::{Children, Ear, Nursery, Ready, wait};
 use super::init::{ToInit, signal};
-use super::{events, launch, leaf, namespaces};
+use super::{launch, leaf, namespaces};
 use crate::isolation::Hold;
 use crate::process::table::{self, MARKER, Stat};
 use crate::process::wire::{
     InitReport, Job, Orders, Report, Rung, SHIM_ARGUMENT, Streams, ear, hand_over, hear, say,
 };
 use crate::process::{Exit, Fingerprint, KILL_PATIENCE, LaunchError, Started, end_all};
-
-enum Happened {
-    Asked(Rung),
-    WorkerGone,
-    Reaped(i32, Exit),
-    Barren,
-    Init(InitReport),
-    InitSilent,
-}
 
 /// What holds the tree, with what it takes to use it.
 enum Held {
@@ -67,29 +58,21 @@ pub(super) fn run(
     };
     // From here on the worker may be gone at any time: what it cannot hear is still done.
     let _ = say(control, &Report::Started(tree.started()));
-    let (send, happened) = mpsc::channel();
     let init_silent = from_init.is_none();
-    if let Some(lines) = from_init {
-        events::listen(lines, send.clone(), Happened::Init, || Happened::InitSilent);
-    }
-    watch(asked, send);
+    let ears = std::iter::once(asked).chain(from_init).map(Ear::new).collect();
     let course = Course {
         tree,
         control,
+        ears,
         exit: None,
         barren: false,
         init_silent,
         init_exit: None,
         killed: None,
     };
-    let survivors = course.follow(&happened);
+    let survivors = course.follow()?;
     let _ = say(control, &Report::Empty { survivors });
     Ok(())
-}
-
-fn watch(asked: BufReader<UnixStream>, send: Sender<Happened>) {
-    events::listen(asked, send.clone(), Happened::Asked, || Happened::WorkerGone);
-    events::reap(send, Happened::Reaped, || Happened::Barren);
 }
 
 type Begun = (Tree, Option<BufReader<UnixStream>>);
@@ -163,10 +146,14 @@ impl Tree {
     }
 }
 
+/// Which ear hears whom.
+const WORKER: usize = 0;
+
 /// One tree from its start to its end.
 struct Course<'a> {
     tree: Tree,
     control: &'a UnixStream,
+    ears: Vec<Ear>,
     exit: Option<Exit>,
     barren: bool,
     init_silent: bool,
@@ -177,41 +164,40 @@ struct Course<'a> {
 
 impl Course<'_> {
     /// Until nobody is left, or the survivors of the kill have been waited for in vain.
-    fn follow(mut self, happened: &Receiver<Happened>) -> Vec<i32> {
+    fn follow(mut self) -> io::Result<Vec<i32>> {
+        let mut nursery = Nursery::watch()?;
         while !(self.barren && self.init_silent) {
-            let event = match &self.killed {
-                None => happened.recv().ok(),
-                Some((at, _)) => {
-                    let patience = KILL_PATIENCE.saturating_sub(at.elapsed());
-                    happened.recv_timeout(patience).ok()
-                }
-            };
-            match event {
-                Some(event) => self.take(&event),
-                // Every source says its last word before it falls silent, so this is the timeout.
-                None => return self.killed.map(|(_, left)| left).unwrap_or_default(),
+            let patience =
+                self.killed.as_ref().map(|(at, _)| KILL_PATIENCE.saturating_sub(at.elapsed()));
+            match wait(&mut nursery, &self.ears, patience)? {
+                Ready::Ear(WORKER) => self.hear_worker(),
+                Ready::Ear(init) => self.hear_init(init),
+                Ready::Children(Children::Reaped(pid, exit)) => self.reaped(pid, exit),
+                Ready::Children(Children::Barren) => self.barren = true,
+                Ready::Timeout => return Ok(self.killed.map(|(_, left)| left).unwrap_or_default()),
             }
         }
         if let (None, Some(exit)) = (self.exit, self.init_exit) {
             self.exited(exit);
         }
-        Vec::new()
+        Ok(Vec::new())
     }
 
-    fn take(&mut self, event: &Happened) {
-        match *event {
-            Happened::Asked(Rung::Kill) | Happened::WorkerGone => self.kill(),
-            Happened::Asked(rung) => self.tree.signal(rung),
-            Happened::Reaped(pid, exit) => self.reaped(pid, exit),
-            Happened::Init(InitReport::Exited(exit)) => self.exited(exit),
-            Happened::Init(InitReport::Launched { .. } | InitReport::Failed(_)) => {}
-            Happened::Barren => self.barren = true,
-            Happened::InitSilent => self.init_silent = true,
+    fn hear_worker(&mut self) {
+        match self.ears[WORKER].hear() {
+            Some(Rung::Kill) | None => self.kill(),
+            Some(rung) => self.tree.signal(rung),
         }
     }
-}
 
-impl Course<'_> {
+    fn hear_init(&mut self, init: usize) {
+        match self.ears[init].hear() {
+            Some(InitReport::Exited(exit)) => self.exited(exit),
+            Some(InitReport::Launched { .. } | InitReport::Failed(_)) => {}
+            None => self.init_silent = true,
+        }
+    }
+
     fn reaped(&mut self, pid: i32, exit: Exit) {
         let init = match &self.tree.held {
             Held::Namespace { init, .. } => Some(init.pid),

@@ -3,16 +3,16 @@
 
 use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::{events, launch, mounts, namespaces, root};
+use super::events::{Children, Ear, Nursery, Ready, wait};
+use super::{launch, mounts, namespaces, root};
 use crate::isolation::{Hold, View};
-use crate::process::wire::{InitReport, Orders, Rung, Streams, hear, say};
-use crate::process::{Exit, LaunchError};
+use crate::process::LaunchError;
+use crate::process::wire::{InitReport, Orders, Rung, Streams, say};
 
 /// What the shim tells the first process of the namespace.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,18 +23,11 @@ pub(super) enum ToInit {
     Rung(Rung),
 }
 
-enum Happened {
-    Told(ToInit),
-    ShimGone,
-    Reaped(i32, Exit),
-    Barren,
-}
-
 pub(super) fn run(
     orders: &Orders,
     streams: Streams,
     control: &UnixStream,
-    mut told: BufReader<UnixStream>,
+    told: BufReader<UnixStream>,
 ) -> io::Result<()> {
     // Twice safe: the shim's death also ends `told`, should it have come before this line.
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -43,38 +36,43 @@ pub(super) fn run(
         Err(error) => return say(control, &InitReport::Failed(error)),
     };
     say(control, &InitReport::Launched { pid: program })?;
+    let mut ears = [Ear::new(told)];
     // Until the shim has looked it up, an exited program must stay visible as a zombie.
-    if hear::<ToInit>(&mut told)?.is_none() {
+    if ears[0].hear::<ToInit>().is_none() {
         return Ok(());
     }
-    let (send, happened) = mpsc::channel();
-    events::listen(told, send.clone(), Happened::Told, || Happened::ShimGone);
-    events::reap(send, Happened::Reaped, || Happened::Barren);
-    for event in happened {
-        match event {
-            Happened::Told(ToInit::Rung(rung)) => signal(program, rung),
-            Happened::Reaped(pid, exit) if pid == program => {
+    let mut nursery = Nursery::watch()?;
+    loop {
+        match wait(&mut nursery, &ears, None)? {
+            Ready::Ear(ear) => match ears[ear].hear() {
+                Some(ToInit::Rung(rung)) => signal(program, rung),
+                Some(ToInit::Watch) => {}
+                None => return Ok(()),
+            },
+            Ready::Children(Children::Reaped(pid, exit)) if pid == program => {
                 return say(control, &InitReport::Exited(exit));
             }
-            Happened::Told(ToInit::Watch) | Happened::Reaped(..) => {}
-            Happened::ShimGone | Happened::Barren => return Ok(()),
+            Ready::Children(Children::Reaped(..)) => {}
+            Ready::Children(Children::Barren) | Ready::Timeout => return Ok(()),
         }
     }
-    Ok(())
 }
 
 fn prepare(orders: &Orders) -> Result<(), LaunchError> {
+    let user_namespace = match orders.containment.hold {
+        Hold::PidNamespace { user_namespace } => user_namespace,
+        Hold::Cgroup { .. } | Hold::Descendants => false,
+    };
     namespaces::mounts()?;
     match &orders.containment.view {
         View::Private { binds, hidden } => {
-            root::enter(binds, hidden)?;
+            root::enter(binds, hidden, orders.uid == 0)?;
             namespaces::drop_capabilities()?;
         }
         View::Host => mounts::fresh_proc()?,
     }
-    match orders.containment.hold {
-        Hold::PidNamespace { user_namespace: true } => namespaces::own_ids(orders.uid, orders.gid)?,
-        Hold::PidNamespace { user_namespace: false } | Hold::Cgroup { .. } | Hold::Descendants => {}
+    if user_namespace {
+        namespaces::own_ids(orders.uid, orders.gid)?;
     }
     // Nobody inside may trace this process or look through its `/proc` entry at the host.
     nix::sys::prctl::set_dumpable(false).map_err(|error| LaunchError::new("close init", error))

@@ -109,9 +109,12 @@ pub(super) fn link(to: &Path, at: &Path) -> Result<(), LaunchError> {
     symlink(to, at).map_err(|error| refused("link", at, error))
 }
 
-/// An empty directory or file to mount on.
+/// An empty directory or file to mount on, unless there is something already.
 fn place(source: &Path, target: &Path) -> Result<(), LaunchError> {
     let place = || {
+        if target.exists() {
+            return Ok(());
+        }
         if fs::metadata(source)?.is_dir() {
             return fs::create_dir_all(target);
         }

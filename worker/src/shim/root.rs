@@ -24,8 +24,17 @@ const SYSTEM: [&str; 10] =
 
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
+/// Parts of `/proc` through which the host's root could reach the host: a core pattern alone runs
+/// a program outside. They stay readable.
+const KERNEL_SWITCHES: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
+
+/// Parts of `/proc` that show the host's memory and keys.
+const KERNEL_SECRETS: [&str; 3] = ["kcore", "keys", "timer_list"];
+
 /// Replaces this process's root by the attempt's own.
-pub(super) fn enter(binds: &[Bind], hidden: &[PathBuf]) -> Result<(), LaunchError> {
+///
+/// `as_root` says that to the host the program will be root.
+pub(super) fn enter(binds: &[Bind], hidden: &[PathBuf], as_root: bool) -> Result<(), LaunchError> {
     detach_propagation()?;
     let binds = resolved(binds)?;
     let name_service = fs::canonicalize("/etc/resolv.conf").ok();
@@ -38,6 +47,9 @@ pub(super) fn enter(binds: &[Bind], hidden: &[PathBuf]) -> Result<(), LaunchErro
     }
     devices()?;
     basics()?;
+    if as_root {
+        guard_kernel()?;
+    }
     for each in &binds {
         show(each)?;
     }
@@ -137,6 +149,18 @@ fn basics() -> Result<(), LaunchError> {
     make(&new(Path::new("/var")))?;
     link(Path::new("/tmp"), &new(Path::new("/var/tmp")))?;
     make(&new(Path::new("/run")))
+}
+
+fn guard_kernel() -> Result<(), LaunchError> {
+    let present = |names: &[&str]| -> Vec<PathBuf> {
+        let paths = names.iter().map(|name| Path::new("/new/proc").join(name));
+        paths.filter(|path| path.exists()).collect()
+    };
+    for path in present(&KERNEL_SWITCHES) {
+        bind(&path, &path)?;
+        read_only(&path)?;
+    }
+    present(&KERNEL_SECRETS).iter().try_for_each(|path| hide(path))
 }
 
 fn show(each: &Bind) -> Result<(), LaunchError> {
