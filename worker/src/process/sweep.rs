@@ -88,8 +88,12 @@ fn listed(records: &Path) -> Result<Vec<PathBuf>, SweepError> {
         let mut paths = Vec::new();
         for entry in fs::read_dir(records)?.take(RECORDS_MAX + 1) {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
-                paths.push(path);
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("json") => paths.push(path),
+                // Cut off in the middle of a write: the record it was to replace still stands,
+                // and if there was none, nothing had been started yet.
+                Some("draft") => fs::remove_file(path)?,
+                Some(_) | None => {}
             }
         }
         paths.sort();

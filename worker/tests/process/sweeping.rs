@@ -33,7 +33,9 @@ pub fn only_the_recorded_process_is_killed() {
     let (mut bystander, theirs) = sleeper();
     let recycled = Fingerprint { start: theirs.start - 1, ..theirs };
     let records = [record_of("a", ours), record_of("b", recycled)];
-    records.iter().for_each(|record| record.write(dir.path()).unwrap());
+    for record in &records {
+        record.write(dir.path()).unwrap();
+    }
     let swept = sweep(dir.path()).unwrap();
     let entry = |record: &ProcessRecord, outcome| Swept {
         path: record.path(dir.path()),
@@ -70,6 +72,8 @@ pub fn a_record_that_cannot_be_read_is_kept_and_told() {
     let swept = sweep(dir.path()).unwrap();
     assert!(matches!(swept[0].outcome, SweptOutcome::Unreadable(_)), "{swept:?}");
     assert_eq!(record_paths(dir.path()), [dir.path().join("torn.unreadable")]);
+    std::fs::write(dir.path().join("half.draft"), "{").unwrap();
     assert_eq!(sweep(dir.path()).unwrap(), []);
+    assert_eq!(record_paths(dir.path()), [dir.path().join("torn.unreadable")]);
     assert_eq!(sweep(&dir.path().join("absent")).unwrap(), []);
 }
