@@ -1,3 +1,4 @@
 //! Placeholder.
 
+pub mod artifacts;
 pub mod journal;
