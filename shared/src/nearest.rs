@@ -27,3 +27,27 @@ fn edits_max(name: &str, candidate: &str) -> usize {
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, candidates).map(|near| format!("did you mean `{near}`?")).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_pen_is_recognised() {
+        let known = ["agent", "after", "objective", "on_disconnect", "run", "env"];
+        for (name, meant) in [
+            ("agnet", Some("agent")),
+            ("Agent", Some("agent")),
+            ("objectve", Some("objective")),
+            ("on-disconnect", Some("on_disconnect")),
+            ("rum", Some("run")),
+            ("x", None),
+            ("deploy", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, known), meant, "{name}");
+        }
+        assert_eq!(did_you_mean("agnet", known), "did you mean `agent`?");
+        assert_eq!(did_you_mean("zebra", known), "");
+    }
+}

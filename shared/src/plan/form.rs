@@ -20,7 +20,10 @@ pub struct Form {
 /// The form of a type, by its name among the schema's definitions.
 pub fn of(name: &str) -> Option<Form> {
     let check: fn(&str) -> Result<(), String> = match name {
-        "ProjectId" => id::<ProjectId>,
+        // The plan's own name has this form too, so the words must fit both.
+        "ProjectId" => {
+            |text| id::<ProjectId>(text).map_err(|said| said.replace("a project name", "a name"))
+        }
         "UnitId" => id::<UnitId>,
         "TaskId" => id::<TaskId>,
         "LaneId" => id::<LaneId>,

@@ -123,3 +123,6 @@ fn too_large(bytes: u64, max: u64) -> Problem {
     Problem::error(Code::Limit, "", message)
         .with_fix("split the plan, or ask the operator for a larger plan limit")
 }
+
+#[cfg(test)]
+mod tests;

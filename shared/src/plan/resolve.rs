@@ -48,10 +48,10 @@ impl Unit {
         self.silence.map_or(limits::SILENCE, |length| length.0)
     }
 
-    /// Attempts in all, the first included.
+    /// Attempts in all, the first included: one unless a retry is declared.
     pub fn attempts_max(&self) -> u32 {
-        let attempts = self.retry.as_ref().and_then(|retry| retry.attempts);
-        attempts.unwrap_or(limits::ATTEMPTS_PER_UNIT)
+        let retry = self.retry.as_ref();
+        retry.map_or(1, |retry| retry.attempts.unwrap_or(limits::ATTEMPTS_PER_UNIT))
     }
 
     /// Pause before the next attempt.
@@ -93,7 +93,7 @@ fn resolved(plan: &PlanFile, unit: &Unit, before: &BTreeMap<TaskId, Vec<UnitId>>
     unit.timeout = Some(Length(unit.timeout()));
     unit.silence = unit.silence.or(defaults.silence);
     unit.silence = Some(Length(unit.silence()));
-    unit.retry = Some(retry(unit.retry.as_ref(), defaults.retry.as_ref()));
+    unit.retry = retry(unit.retry.as_ref(), defaults.retry.as_ref());
     unit.accept = unit.accept.or(Some(match plan.mode() {
         Mode::Supervised => Accept::Judge,
         Mode::Autonomous => Accept::Auto,
@@ -118,18 +118,21 @@ fn writes_tree(kind: Kind) -> bool {
     matches!(kind, Kind::Agent | Kind::Command)
 }
 
-fn retry(own: Option<&Retry>, default: Option<&Retry>) -> Retry {
-    Retry {
+/// What is declared by the unit or the defaults; nothing where neither declares a retry, for then
+/// there is none.
+fn retry(own: Option<&Retry>, default: Option<&Retry>) -> Option<Retry> {
+    let declared = |take: fn(&Retry) -> Option<Length>| {
+        own.and_then(take).or_else(|| default.and_then(take))
+    };
+    own.or(default)?;
+    Some(Retry {
         attempts: own
             .and_then(|retry| retry.attempts)
             .or_else(|| default?.attempts)
             .or(Some(limits::ATTEMPTS_PER_UNIT)),
-        delay: own
-            .and_then(|retry| retry.delay)
-            .or_else(|| default?.delay)
-            .or(Some(Length(limits::RETRY_DELAY))),
-        within: own.and_then(|retry| retry.within).or_else(|| default?.within),
-    }
+        delay: declared(|retry| retry.delay).or(Some(Length(limits::RETRY_DELAY))),
+        within: declared(|retry| retry.within),
+    })
 }
 
 /// The units that come before all units of a task, for each task.
@@ -192,3 +195,6 @@ fn problems(plan: &PlanFile, index: usize, unit: &Unit) -> Vec<Problem> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

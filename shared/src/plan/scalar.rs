@@ -210,3 +210,53 @@ impl JsonSchema for Usd {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed reading is the failed test")]
+    use super::*;
+
+    #[test]
+    fn money_is_exact_to_the_millionth() {
+        for (text, micros, shown) in [
+            ("5.00", 5_000_000, "5.00"),
+            ("5", 5_000_000, "5.00"),
+            ("0.1", 100_000, "0.10"),
+            ("0.000001", 1, "0.000001"),
+            ("1000000000", 1_000_000_000_000_000, "1000000000.00"),
+        ] {
+            let usd = Usd::parse(text).unwrap();
+            assert_eq!((usd.micros, usd.to_string()), (micros, shown.to_owned()));
+            assert_eq!(Usd::parse(shown).unwrap(), usd);
+        }
+    }
+
+    #[test]
+    fn money_is_never_a_float_once_it_was_read() {
+        let usd: Usd = serde_json::from_str("0.1").unwrap();
+        assert_eq!(serde_json::to_string(&usd).unwrap(), "\"0.10\"");
+    }
+
+    /// P073: NaN, infinity and negative amounts are refused.
+    #[test]
+    fn what_is_no_amount_is_refused() {
+        for text in
+            ["", ".", "-1", "+1", "NaN", "inf", "1e3", "1.", ".5", "1.0000001", "1000000001"]
+        {
+            assert!(Usd::parse(text).is_err(), "{text} was taken");
+        }
+    }
+
+    #[test]
+    fn sizes_read_back_as_written() {
+        for (text, bytes) in
+            [("512B", 512), ("16KiB", 16 << 10), ("64MiB", 64 << 20), ("1GiB", 1 << 30)]
+        {
+            assert_eq!(Size::parse(text).unwrap(), Size(bytes));
+            assert_eq!(Size(bytes).to_string(), text);
+        }
+        for text in ["", "64", "64MB", "MiB", "1.5GiB", "-1B", "99999999999GiB"] {
+            assert!(Size::parse(text).is_err(), "{text} was taken");
+        }
+    }
+}

@@ -163,3 +163,6 @@ fn unknown_agent(place: String, agent: &Agent) -> Option<Problem> {
     let fix = format!("use {}", AGENTS.join(", "));
     Some(not_yet(place, message, &fix))
 }
+
+#[cfg(test)]
+mod tests;

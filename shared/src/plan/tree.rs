@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use serde_saphyr::granit_parser::{
+    ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag, options,
+};
 
 use crate::problem::{Code, Problem};
 
@@ -51,7 +53,9 @@ pub struct Entry {
 /// Reads one document, or says where and why that failed.
 pub fn parse(text: &str, nodes_max: usize) -> Result<Node, Problem> {
     let mut builder = Builder { nodes_left: nodes_max, ..Builder::default() };
-    let mut parser = Parser::new_from_str(text);
+    // The scanner looks ahead of the events, so the depth is bounded there as well.
+    let options = options! { flow_nesting_limit: DEPTH_MAX, block_nesting_limit: DEPTH_MAX };
+    let mut parser = Parser::new_from_str_with_options(text, options);
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| unreadable(&error))?;
         builder.take(event, place_of(&span))?;
@@ -64,6 +68,9 @@ pub fn parse(text: &str, nodes_max: usize) -> Result<Node, Problem> {
 fn unreadable(error: &ScanError) -> Problem {
     let marker = error.marker();
     let place = (to_u32(marker.line()), to_u32(marker.col()).saturating_add(1));
+    if *error.kind() == ErrorKind::RecursionLimitExceeded {
+        return too_deep(place);
+    }
     syntax(place, format!("this is not YAML: {}", error.info()))
 }
 
@@ -137,8 +144,15 @@ impl Builder {
             Event::DocumentStart(..) if self.root.is_some() => {
                 Err(syntax(place, "a plan is one document").with_fix("split it at `---`"))
             }
-            // Everything else carries no data.
-            _ => Ok(()),
+            Event::UnresolvedAlias(_) => Err(syntax(place, "this alias refers to nothing")),
+            Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(..)
+            | Event::DocumentEnd
+            | Event::Anchor(..)
+            | Event::Comment(..)
+            // The enum may grow; what is added to it so far is presentation, not data.
+            | _ => Ok(()),
         }
     }
 
@@ -263,7 +277,7 @@ fn merged(entries: Vec<Entry>) -> Vec<Entry> {
                 Value::Map(taken) => {
                     own.extend(taken.into_iter().filter(|entry| known.insert(entry.key.clone())));
                 }
-                value => {
+                value @ (Value::List(_) | Value::Plain(_) | Value::Quoted(_)) => {
                     let node = Node { value, place: source.place };
                     own.push(Entry { key: key.clone(), place, node });
                 }
