@@ -5,11 +5,11 @@
 //! ended leases are remembered, so that nothing is started twice under one epoch.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ganger_shared::ids::{Epoch, RunId, WorkId};
 use ganger_shared::link::{Anchor, Answer, Fact, Lease, Report};
 use ganger_shared::spec::Assignment;
-use serde::{Deserialize, Serialize};
 
 mod record;
 #[cfg(test)]
@@ -91,7 +91,7 @@ struct Held {
     life: Life,
     /// The number of the last report made.
     last: u32,
-    unanswered: BTreeMap<u32, Waiting>,
+    unanswered: BTreeMap<u32, Arc<Unanswered>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,14 +100,8 @@ enum Life {
     Over,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Waiting {
-    order: u64,
-    fact: Fact,
-}
-
 /// A report that is not answered, and its place in the order they were made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unanswered {
     /// Rises with every report of one process.
     pub order: u64,
@@ -153,10 +147,10 @@ impl Outbox {
         }
     }
 
-    /// A coordinator stops a lease that never got here: it is fenced and reported as ended, so that
+    /// Ends a lease that never began here, whatever the reason: it is fenced and reported, so that
     /// it can neither be waited for nor begin later. `None` where something is known of it.
-    pub fn never_came(&self, lease: &Lease, fact: Fact) -> Option<Vec<Record>> {
-        if self.fence(lease).is_some_and(|newest| newest >= lease.epoch) || self.is_full() {
+    pub fn decline(&self, lease: &Lease, fact: Fact) -> Option<Vec<Record>> {
+        if self.fence(lease).is_some_and(|newest| newest >= lease.epoch) {
             return None;
         }
         let fenced = Record::Fenced { lease: lease.clone() };
@@ -210,21 +204,9 @@ impl Outbox {
     }
 
     /// Every unanswered report in the order they were made: what is sent at an attach.
-    pub fn unanswered(&self) -> Vec<Unanswered> {
-        let mut all: Vec<Unanswered> = self
-            .leases
-            .iter()
-            .flat_map(|(lease, held)| {
-                held.unanswered.iter().map(|(number, waiting)| Unanswered {
-                    order: waiting.order,
-                    report: Report {
-                        lease: lease.clone(),
-                        number: *number,
-                        fact: waiting.fact.clone(),
-                    },
-                })
-            })
-            .collect();
+    pub fn unanswered(&self) -> Vec<Arc<Unanswered>> {
+        let mut all: Vec<_> =
+            self.leases.values().flat_map(|held| held.unanswered.values().cloned()).collect();
         all.sort_by_key(|unanswered| unanswered.order);
         all
     }
@@ -232,6 +214,11 @@ impl Outbox {
     /// Whether no lease is taken until some reports are answered.
     pub fn is_full(&self) -> bool {
         self.waiting() + REPORTS_TO_COME * self.live().len() >= self.reports_max
+    }
+
+    /// Whether so much is unanswered that nothing more should be heard of this coordinator.
+    pub fn is_overfull(&self) -> bool {
+        self.waiting() >= 2 * self.reports_max
     }
 
     fn waiting(&self) -> usize {

@@ -2,11 +2,13 @@
 //!
 //! Tags are forever: a worker of a later build reads what an earlier one wrote.
 
+use std::sync::Arc;
+
 use ganger_shared::link::{Anchor, Fact, Lease, Report};
 use ganger_shared::spec::Assignment;
 use serde::{Deserialize, Serialize};
 
-use super::{FENCES_MAX, Fence, Held, Life, Outbox, Waiting, ends, lease_of};
+use super::{FENCES_MAX, Fence, Held, Life, Outbox, Unanswered, ends, lease_of};
 
 /// One line of the outbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +93,7 @@ impl Outbox {
         }
         let unanswered = self.unanswered().into_iter();
         records.extend(
-            unanswered.map(|waiting| Record::Reported { report: Box::new(waiting.report) }),
+            unanswered.map(|waiting| Record::Reported { report: Box::new(waiting.report.clone()) }),
         );
         records
     }
@@ -103,14 +105,13 @@ impl Outbox {
     }
 
     fn reported(&mut self, report: Report) {
-        let Report { lease, number, fact } = report;
         let order = self.clock;
-        let held = self.over(lease);
-        if ends(&fact) {
+        let held = self.over(report.lease.clone());
+        if ends(&report.fact) {
             held.life = Life::Over;
         }
-        held.last = held.last.max(number);
-        held.unanswered.insert(number, Waiting { order, fact });
+        held.last = held.last.max(report.number);
+        held.unanswered.insert(report.number, Arc::new(Unanswered { order, report }));
     }
 
     fn settled(&mut self, lease: &Lease, number: u32) {

@@ -8,7 +8,7 @@ use ganger_shared::link::{Anchor, Answer, Ended, Fact, Lease, Report, Started, S
 use ganger_shared::time::DurationMs;
 use proptest::prelude::*;
 
-use super::{NotAccepted, NotReported, Outbox, Record, Unanswered, ends};
+use super::{NotAccepted, NotReported, Outbox, Record, ends};
 use crate::samples::{assignment, attempt_lease, check_lease};
 
 fn stopped() -> Fact {
@@ -53,7 +53,7 @@ fn answer(outbox: &mut Outbox, lease: &Lease, number: u32, answer: Answer) -> bo
 
 fn owed(outbox: &Outbox) -> Vec<(Lease, u32)> {
     let unanswered = outbox.unanswered().into_iter();
-    unanswered.map(|Unanswered { report, .. }| (report.lease, report.number)).collect()
+    unanswered.map(|waiting| (waiting.report.lease.clone(), waiting.report.number)).collect()
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn an_accepted_lease_is_reported_first_and_numbers_count_up_from_one() {
     report(&mut outbox, &lease, started()).unwrap();
     report(&mut outbox, &lease, stopped()).unwrap();
     let facts: Vec<Report> =
-        outbox.unanswered().into_iter().map(|waiting| waiting.report).collect();
+        outbox.unanswered().into_iter().map(|waiting| waiting.report.clone()).collect();
     let one = |number, fact| Report { lease: lease.clone(), number, fact };
     assert_eq!(facts, [one(1, Fact::Accepted), one(2, started()), one(3, stopped())]);
     assert_eq!((outbox.live(), outbox.finished()), (vec![], vec![lease]));
@@ -129,11 +129,11 @@ fn a_full_outbox_takes_no_lease_but_every_report_of_those_it_has() {
 #[test]
 fn a_lease_stopped_before_it_came_is_reported_and_never_begins() {
     let (mut outbox, lease) = (Outbox::new(100), attempt_lease("a", 3));
-    let records = outbox.never_came(&lease, stopped()).unwrap();
+    let records = outbox.decline(&lease, stopped()).unwrap();
     apply(&mut outbox, records);
     assert_eq!(outbox.finished(), vec![lease.clone()]);
     assert!(matches!(accept(&mut outbox, &lease), Err(NotAccepted::Repeated { .. })));
-    assert_eq!(outbox.never_came(&lease, stopped()), None);
+    assert_eq!(outbox.decline(&lease, stopped()), None);
 }
 
 #[test]
@@ -158,7 +158,7 @@ enum Deed {
     Accept(Lease),
     Report(Lease, bool),
     Answer(Lease, u32, bool),
-    NeverCame(Lease),
+    Decline(Lease),
     Shown(u64),
     Anew,
 }
@@ -175,7 +175,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         4 => (lease(), any::<bool>()).prop_map(|(lease, last)| Deed::Report(lease, last)),
         6 => (lease(), 1_u32..4, any::<bool>())
             .prop_map(|(lease, number, settles)| Deed::Answer(lease, number, settles)),
-        1 => lease().prop_map(Deed::NeverCame),
+        1 => lease().prop_map(Deed::Decline),
         1 => (0_u64..9).prop_map(Deed::Shown),
         1 => Just(Deed::Anew),
     ]
@@ -192,7 +192,7 @@ fn decide(outbox: &Outbox, deed: Deed) -> Vec<Record> {
             let answer = if settles { Answer::Recorded } else { Answer::RetryLater };
             outbox.answered(&lease, number, answer).into_iter().collect()
         }
-        Deed::NeverCame(lease) => outbox.never_came(&lease, stopped()).unwrap_or_default(),
+        Deed::Decline(lease) => outbox.decline(&lease, stopped()).unwrap_or_default(),
         Deed::Shown(log_seq) => outbox.shown(&anchor(0, log_seq)).into_iter().collect(),
         Deed::Anew => outbox.anew(),
     }
