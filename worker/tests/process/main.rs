@@ -2,7 +2,9 @@
 //!
 //! One binary with three parts, because the shim must be a process of its own and a worker must be
 //! killed for real: with `__shim` it is the shim, with `__worker` a worker that one test kills, and
-//! otherwise it runs the tests below, one after the other (they count processes).
+//! otherwise it runs the tests below, one after the other (they count processes). So there is no
+//! harness, which would take a real `#[test]` away; `#[cfg_attr(any(), test)]` marks them instead,
+//! and a marked function that is missing in the table is a dead-code warning.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;

