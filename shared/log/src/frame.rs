@@ -34,13 +34,25 @@ pub(crate) fn encode(out: &mut Vec<u8>, (log_seq, index, count): (u64, u32, u32)
 
 /// Reads one line, given without its newline.
 pub(crate) fn parse(line: &[u8]) -> Result<Header, Damage> {
-    let (crc, rest) = line.split_at_checked(CRC_PREFIX).ok_or(Damage::Crc)?;
-    let crc = std::str::from_utf8(&crc[..CRC_PREFIX - 1]).map_err(|_| Damage::Crc)?;
-    let written = format!("{:08x} ", crc32fast::hash(rest));
-    if written.as_bytes() != &line[..CRC_PREFIX] || crc.len() != CRC_PREFIX - 1 {
+    let (written, rest) = line.split_at_checked(CRC_PREFIX).ok_or(Damage::Crc)?;
+    if crc_of(written) != Some(crc32fast::hash(rest)) {
         return Err(Damage::Crc);
     }
     header(rest).ok_or(Damage::Malformed)
+}
+
+/// Reads the eight digits and the space exactly as they are written: a flipped bit that turns a
+/// digit into a capital one is damage, too.
+fn crc_of(written: &[u8]) -> Option<u32> {
+    let (b' ', digits) = written.split_last()? else { return None };
+    digits.iter().try_fold(0u32, |crc, &byte| {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => return None,
+        };
+        Some(crc << 4 | u32::from(digit))
+    })
 }
 
 fn header(rest: &[u8]) -> Option<Header> {
