@@ -6,8 +6,13 @@
 pub mod attempts;
 pub mod bulk;
 pub mod config;
+pub mod evidence;
+pub mod executor;
+pub mod identity;
 pub mod isolation;
 pub mod link;
+pub mod outbox;
 pub mod output;
 pub mod process;
 pub mod shim;
+pub mod workspace;

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::isolation::Containment;
 
+pub(crate) mod inside;
 mod keeper;
 mod record;
 mod rounds;

@@ -1,0 +1,68 @@
+//! What the scripted agent and its adapter say to each other, one JSON object a line.
+//!
+//! Both are the same build, so there is no versioning. The words are those of `ExecEvent` and
+//! `ExecCommand`, as a program of its own would say them.
+
+use std::path::PathBuf;
+
+use ganger_shared::delivery::Usage;
+use ganger_shared::failure::{Failure, FailureClass};
+use ganger_shared::time::DurationMs;
+use serde::{Deserialize, Serialize};
+
+use super::script::Script;
+
+/// What the agent says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Say {
+    Started { session: String },
+    Activity,
+    Text { text: String },
+    ToolStart { id: String, name: String },
+    ToolEnd { id: String, ok: bool },
+    Permission { tool: String, allowed: bool },
+    Usage { usage: Usage },
+    Context { percent: u8 },
+    Retry { class: FailureClass, wait_ms: DurationMs },
+    RateLimit { wait_ms: Option<DurationMs> },
+    Artifact { path: PathBuf },
+    Ended { failure: Option<Failure>, summary: Option<String>, no_change: bool },
+}
+
+/// What the agent is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub(super) enum Told {
+    Begin(Box<Begin>),
+    Prompt { text: String },
+    Answer { id: String, text: String },
+    Interrupt,
+    Steer { text: String },
+    Compact,
+    Stop,
+}
+
+/// The first command: everything the agent is given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Begin {
+    pub(super) heading: Heading,
+    pub(super) script: Script,
+    pub(super) prompt: String,
+}
+
+/// Which attempt this is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Heading {
+    pub(super) unit: String,
+    pub(super) lane: String,
+    pub(super) attempt: u32,
+    pub(super) epoch: u64,
+}
+
+/// One value as the bytes of its line.
+pub(super) fn line<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(value).expect("these types always have a JSON form");
+    bytes.push(b'\n');
+    bytes
+}
