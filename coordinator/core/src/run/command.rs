@@ -92,6 +92,13 @@ pub enum Verb {
         /// What ended there and is not acknowledged.
         finished: Vec<Lease>,
     },
+    /// A worker's beat names a lease the fleet does not know.
+    Unheld {
+        /// Which worker.
+        worker: WorkerId,
+        /// The lease.
+        lease: Lease,
+    },
     /// A delivery stands in the mirror.
     Taken {
         /// Which.

@@ -98,6 +98,7 @@ impl Run {
             Verb::Reconcile { worker, instance, live, finished } => {
                 self.reconcile(&worker, &instance, (live, finished), now)
             }
+            Verb::Unheld { worker, lease } => self.unheld(&worker, lease),
             Verb::Taken { attempt } => self.taken(attempt),
             Verb::TakeFailed { attempt, failure } => self.take_failed(attempt, failure, now),
             Verb::Merged { attempt, parent, result } => self.merged(attempt, parent, result),

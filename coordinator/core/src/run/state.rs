@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use ganger_shared::digest::Digest;
 use ganger_shared::event::{HoldReason, Submitted};
 use ganger_shared::ids::{
-    AttemptId, CheckId, CommitId, Epoch, InstanceId, Subject, TreeId, UnitId, WorkId, WorkerId,
+    AttemptId, CheckId, CommitId, Epoch, IdempotencyKey, InstanceId, Subject, TreeId, UnitId,
+    WorkId, WorkerId,
 };
 use ganger_shared::ledger::{Account, Dimension};
 use ganger_shared::plan;
@@ -213,6 +215,17 @@ impl Run {
         &self.live
     }
 
+    /// The calls carried out, by key, each with the digest of its body.
+    pub fn calls(&self) -> impl Iterator<Item = (&IdempotencyKey, &Digest)> {
+        self.calls.iter()
+    }
+
+    /// Ends a fold: whatever it touched was dealt with when it was decided.
+    pub fn settle(&mut self) {
+        self.dirty.clear();
+        self.moved.clear();
+    }
+
     /// When something is due next.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.overdue.first().map(|(at, _)| *at)
@@ -228,7 +241,8 @@ impl Run {
         Some((unit, at))
     }
 
-    pub(super) fn measuring(&self, id: &CheckId) -> Option<&Measuring> {
+    /// The check of a subject this names, by whichever number it is measured now.
+    pub fn measuring(&self, id: &CheckId) -> Option<&Measuring> {
         let measurement = self.measured.get(&(id.unit.clone(), id.subject.clone()))?;
         measurement.checks.iter().find(|check| check.id.check == id.check)
     }

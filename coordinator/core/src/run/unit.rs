@@ -21,6 +21,8 @@ pub struct Unit {
     pub state: UnitState,
     /// Dependencies that are not accepted and integrated.
     pub open: u32,
+    /// When it first became ready.
+    pub ready_at: Option<Timestamp>,
     /// Units that depend on it.
     pub dependants: Vec<usize>,
     /// Every try.
@@ -244,6 +246,8 @@ pub struct Measuring {
     pub epoch: Epoch,
     /// The lease, while there is one and of the last that ended.
     pub lease: Option<CheckLease>,
+    /// When that was granted.
+    pub leased_at: Option<Timestamp>,
     /// What came out.
     pub result: Option<CheckResult>,
 }

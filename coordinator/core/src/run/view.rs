@@ -8,6 +8,7 @@ use ganger_shared::event::{HoldReason, Submitted};
 use ganger_shared::failure::Failure;
 use ganger_shared::ids::{RunId, Subject, UnitId};
 use ganger_shared::plan::{DeliveryMode, Kind};
+use ganger_shared::rejection::Rejection;
 use ganger_shared::view::{AttemptView, CheckView, RunRow, RunView, UnitView};
 
 use super::state::{Run, RunState};
@@ -101,6 +102,12 @@ impl Run {
             .filter(|((_, subject), _)| matches!(subject, Subject::Final(_)))
             .flat_map(|(_, measurement)| check_views(measurement))
             .collect()
+    }
+
+    /// One unit, by the name a person wrote.
+    pub fn find_view(&self, name: &str) -> Result<(usize, UnitView), Rejection> {
+        let ix = self.find_unit(name)?;
+        Ok((ix, self.unit_view(ix)))
     }
 
     /// One unit.

@@ -30,6 +30,7 @@ impl Run {
             required: check.required(),
             epoch: Epoch::default(),
             lease: None,
+            leased_at: None,
             result: None,
         });
         let measurement = Measurement {
@@ -73,8 +74,10 @@ impl Run {
 
     pub(super) fn on_check_leased(&mut self, lease: &CheckLease) -> Result<(), FoldError> {
         let work = WorkId::Check(lease.check.clone());
+        let at = self.at;
         let check = self.measuring_mut(&lease.check)?;
         check.epoch = lease.epoch;
+        check.leased_at = Some(at);
         check.lease = Some(lease.clone());
         self.drop_owed(&EffectId::WantCheck(lease.check.clone()));
         self.live.insert(

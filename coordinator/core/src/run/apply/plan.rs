@@ -32,6 +32,7 @@ impl Run {
             spec: unit.clone(),
             state: UnitState::Pending,
             open: 0,
+            ready_at: None,
             dependants: Vec::new(),
             attempts: Vec::new(),
             epochs: std::collections::BTreeMap::new(),

@@ -53,6 +53,7 @@ impl Run {
 
     pub(super) fn ready_if_open(&mut self, ix: usize) {
         if self.units[ix].open == 0 && self.units[ix].state == UnitState::Pending {
+            self.units[ix].ready_at.get_or_insert(self.at);
             self.set_state(ix, UnitState::Ready { since: self.at, not_before: self.at });
         }
     }

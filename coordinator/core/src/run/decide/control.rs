@@ -148,7 +148,7 @@ impl Run {
         RunEvent::AttemptStopping { attempt: id.clone(), epoch, reason, until }
     }
 
-    fn find_unit(&self, name: &str) -> Result<usize, Rejection> {
+    pub(in crate::run) fn find_unit(&self, name: &str) -> Result<usize, Rejection> {
         UnitId::parse(name).ok().and_then(|id| self.unit_ix(&id)).ok_or_else(|| {
             let known = self.units.iter().map(|unit| unit.spec.id.as_str());
             let near = nearest(name, known).and_then(|near| UnitId::parse(near).ok());

@@ -147,6 +147,14 @@ impl Run {
         Decision { events, reply: Reply::Reconciled { keep, revoke } }
     }
 
+    /// A lease this worker does not hold (any more) is to be stopped there.
+    pub(super) fn unheld(&self, worker: &WorkerId, lease: Lease) -> Decision {
+        let held = self.live.get(&lease.work);
+        let keep = held.is_some_and(|held| held.epoch == lease.epoch && held.worker == *worker);
+        let (keep, revoke) = if keep { (vec![lease], vec![]) } else { (vec![], vec![lease]) };
+        Decision::nothing(Reply::Reconciled { keep, revoke })
+    }
+
     /// Whether the worker may simply not have been told of the lease yet.
     fn unheard(&self, work: &WorkId) -> bool {
         match work {

@@ -1,0 +1,300 @@
+//! Starting and ending a coordinator.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ganger_git::Git;
+use ganger_shared::actor::Actor as By;
+use ganger_shared::event::{Envelope, SystemEvent};
+use ganger_telemetry::Telemetry;
+use ractor::{Actor, ActorRef};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::TcpListenerStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::artifacts::Artifacts;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::fleet::{self, FleetMessage};
+use crate::house::House;
+use crate::journal::{EventStore, Journal};
+use crate::root::{self, Children, Root, RootMessage};
+use crate::runs::RunsMessage;
+use crate::services::{self, Api, Authority};
+use crate::system;
+use crate::tokens::{self, Tokens};
+use crate::trees::Mirrors;
+
+/// How long calls under way may take to end.
+const DRAIN: Duration = Duration::from_secs(5);
+/// How often an idle connection is asked whether it is there (P116), and how long it may take.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_WITHIN: Duration = Duration::from_secs(10);
+/// Reasons to end that may wait to be read.
+const FATAL: usize = 8;
+
+/// Why a coordinator does not start, or how it ended.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// Its directory cannot be made.
+    #[error("make {}: {source}", path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The journal does not open.
+    #[error("open the journal: {0}")]
+    Journal(#[from] crate::journal::OpenError),
+    /// The artifact store does not open.
+    #[error("open the artifacts: {0}")]
+    Artifacts(#[from] crate::artifacts::OpenError),
+    /// There is no git that can be used.
+    #[error(transparent)]
+    Git(#[from] ganger_git::FindError),
+    /// Tokens cannot be read or written.
+    #[error("tokens: {0}")]
+    Tokens(#[from] tokens::Error),
+    /// The start cannot be recorded.
+    #[error(transparent)]
+    System(#[from] system::Error),
+    /// The address cannot be listened on.
+    #[error("listen on {address}: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The address is not loopback and the connection would be readable by others.
+    #[error(
+        "{0} is not a loopback address and TLS is not set up: tokens would be readable on the \
+         network; listen on 127.0.0.1, or say --plaintext to accept that"
+    )]
+    Plaintext(SocketAddr),
+    /// An actor did not start.
+    #[error("start the actors: {0}")]
+    Actors(String),
+    /// It had to end.
+    #[error("{0}")]
+    Fatal(String),
+    /// The server broke.
+    #[error("serve: {0}")]
+    Serve(#[from] tonic::transport::Error),
+    /// A background task broke.
+    #[error("a part of the coordinator panicked")]
+    Panicked,
+}
+
+/// A coordinator that serves.
+pub struct Coordinator {
+    /// Where it listens.
+    pub address: SocketAddr,
+    ending: CancellationToken,
+    served: JoinHandle<Result<(), StartError>>,
+}
+
+impl Coordinator {
+    /// Cancelled, it ends the coordinator.
+    pub fn ending(&self) -> CancellationToken {
+        self.ending.clone()
+    }
+
+    /// Waits until it has ended, cleanly or with the reason it had to.
+    pub async fn ended(self) -> Result<(), StartError> {
+        self.served.await.unwrap_or(Err(StartError::Panicked))
+    }
+}
+
+/// Opens the store, starts the actors and serves.
+pub async fn start(config: Config, telemetry: &Telemetry) -> Result<Coordinator, StartError> {
+    if !config.listen.ip().is_loopback() && !config.plaintext {
+        return Err(StartError::Plaintext(config.listen));
+    }
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .map_err(|source| StartError::Listen { address: config.listen, source })?;
+    let address = listener
+        .local_addr()
+        .map_err(|source| StartError::Listen { address: config.listen, source })?;
+    let (fatal, reasons) = mpsc::channel(FATAL);
+    let ending = CancellationToken::new();
+    let opened = open(&config).await?;
+    let clock = Clock::start();
+    let tokens = Tokens::open(opened.store.clone(), clock, &config.data).await?;
+    record_start(&opened, clock).await?;
+    let (root, children) = actors(&opened, &config, clock, fatal.clone()).await?;
+    let house = House {
+        store: opened.store.clone(),
+        clock,
+        limits: config.limits.clone(),
+        projector: telemetry.projector(),
+        fleet: children.fleet,
+        runs: children.runs,
+        trees: children.trees,
+    };
+    begin(&house).map_err(StartError::Actors)?;
+    let endpoint = config.endpoint_file.clone();
+    let api = Api {
+        house,
+        artifacts: opened.artifacts,
+        mirrors: opened.mirrors,
+        tokens,
+        scratch: opened.scratch,
+        config: Arc::new(config),
+        ending: ending.clone(),
+        streams: TaskTracker::new(),
+        fatal,
+    };
+    write_endpoint(endpoint.as_deref(), address)?;
+    let served = tokio::spawn(serve(api, listener, (root, reasons), opened.journal, endpoint));
+    Ok(Coordinator { address, ending, served })
+}
+
+struct Opened {
+    journal: Journal,
+    store: EventStore,
+    artifacts: Artifacts,
+    mirrors: Mirrors,
+    scratch: PathBuf,
+    repairs: Vec<String>,
+}
+
+async fn open(config: &Config) -> Result<Opened, StartError> {
+    let scratch = config.data.join("scratch");
+    let mirrors = config.data.join("mirrors");
+    for path in [&config.data, &scratch, &mirrors] {
+        std::fs::create_dir_all(path)
+            .map_err(|source| StartError::Directory { path: path.clone(), source })?;
+    }
+    let git = Git::find(ganger_git::Limits::default()).await?;
+    let options = crate::journal::Options {
+        accept_loss: config.accept_loss,
+        ..crate::journal::Options::default()
+    };
+    let dir = config.data.join("journal");
+    let opening = tokio::task::spawn_blocking(move || Journal::open(&dir, options));
+    let (journal, report) = opening.await.map_err(|_| StartError::Panicked)??;
+    let repairs = report.repairs();
+    for repair in &repairs {
+        tracing::warn!(%repair, "the store was repaired");
+    }
+    let options = crate::artifacts::Options {
+        artifact_bytes_max: config.limits.artifact_bytes,
+        ..crate::artifacts::Options::default()
+    };
+    let artifacts = Artifacts::open(&config.data.join("artifacts"), options)?;
+    let store = EventStore::Disk(journal.clone());
+    let mirrors = Mirrors::new(git, mirrors, artifacts.clone());
+    Ok(Opened { journal, store, artifacts, mirrors, scratch, repairs })
+}
+
+async fn record_start(opened: &Opened, clock: Clock) -> Result<(), StartError> {
+    let event = SystemEvent::CoordinatorStarted {
+        build: env!("CARGO_PKG_VERSION").to_owned(),
+        repairs: opened.repairs.clone(),
+    };
+    let envelope = Envelope { at: clock.utc(), by: By::Coordinator, event };
+    Ok(system::append(&opened.store, vec![envelope]).await?)
+}
+
+async fn actors(
+    opened: &Opened,
+    config: &Config,
+    clock: Clock,
+    fatal: mpsc::Sender<String>,
+) -> Result<(ActorRef<RootMessage>, Children), StartError> {
+    let (children, started) = oneshot::channel();
+    let arguments = root::Arguments {
+        fleet: fleet::Arguments { clock, limits: config.limits.clone() },
+        mirrors: opened.mirrors.clone(),
+        fatal,
+        children,
+    };
+    let (root, _) = Actor::spawn(None, Root, arguments)
+        .await
+        .map_err(|error| StartError::Actors(error.to_string()))?;
+    let children = started.await.map_err(|_| StartError::Panicked)?;
+    Ok((root, children))
+}
+
+fn begin(house: &House) -> Result<(), String> {
+    house
+        .fleet
+        .cast(FleetMessage::Begin(Box::new(house.clone())))
+        .map_err(|error| error.to_string())?;
+    house
+        .runs
+        .cast(RunsMessage::Open(Box::new(house.clone())))
+        .map_err(|error| error.to_string())
+}
+
+async fn serve(
+    api: Api,
+    listener: TcpListener,
+    (root, mut reasons): (ActorRef<RootMessage>, mpsc::Receiver<String>),
+    journal: Journal,
+    endpoint: Option<PathBuf>,
+) -> Result<(), StartError> {
+    let ending = api.ending.clone();
+    let authority = Authority::new(api.tokens.clone());
+    let server = tonic::transport::Server::builder()
+        .tcp_nodelay(true)
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE_WITHIN))
+        .layer(tonic::service::InterceptorLayer::new(authority))
+        .add_routes(services::router(&api));
+    let incoming = TcpListenerStream::new(listener).map(|socket| {
+        if let Ok(socket) = &socket {
+            // Without it a small answer waits for the peer's delayed acknowledgement.
+            socket.set_nodelay(true)?;
+        }
+        socket
+    });
+    let signal = ending.clone();
+    let mut serving = tokio::spawn(
+        server.serve_with_incoming_shutdown(incoming, async move { signal.cancelled().await }),
+    );
+    let fatal = tokio::select! {
+        served = &mut serving => {
+            return served.map_err(|_| StartError::Panicked)?.map_err(StartError::from);
+        }
+        reason = reasons.recv() => reason,
+        () = ending.cancelled() => None,
+    };
+    ending.cancel();
+    api.streams.close();
+    // Streams and calls end by themselves; one that does not is cut.
+    let _ = tokio::time::timeout(DRAIN, api.streams.wait()).await;
+    if tokio::time::timeout(DRAIN, &mut serving).await.is_err() {
+        serving.abort();
+    }
+    root.stop(None);
+    if let Some(endpoint) = endpoint {
+        // Somebody may have removed it before.
+        let _ = std::fs::remove_file(endpoint);
+    }
+    drop(api);
+    let closed = journal.close().await;
+    match (fatal, closed) {
+        (Some(reason), _) => Err(StartError::Fatal(reason)),
+        (None, Err(error)) => Err(StartError::Fatal(format!("close the journal: {error}"))),
+        (None, Ok(_)) => Ok(()),
+    }
+}
+
+/// Clients of this machine find the coordinator here; readable by its owner only through the
+/// directory it is in.
+fn write_endpoint(path: Option<&Path>, address: SocketAddr) -> Result<(), StartError> {
+    let Some(path) = path else { return Ok(()) };
+    std::fs::write(path, format!("http://{address}\n"))
+        .map_err(|source| StartError::Directory { path: path.to_owned(), source })
+}

@@ -1,0 +1,196 @@
+//! The long-lived spans of a run, projected from its events (design section 10).
+//!
+//! A span is sent when it ends; its ids follow from the journal, so that a restarted coordinator
+//! goes on with the same trace. Not here: live spans, which tracing makes.
+
+use ganger_coordinator_core::run::{Attempt, Phase, Run, UnitState};
+use ganger_shared::delivery::Outcome;
+use ganger_shared::event::{Envelope, RunEvent};
+use ganger_shared::ids::{AttemptId, CheckId, UnitId};
+use ganger_shared::time::Timestamp;
+use ganger_telemetry::names::{attribute, link, span};
+use ganger_telemetry::{AttributeValue, Link, Parent, Projector, SpanKey, SpanRecord, SpanStatus};
+
+/// The span of one measuring of a check, below its unit's.
+pub fn check_key(id: &CheckId) -> SpanKey {
+    SpanKey::Unit(id.unit.to_string()).named(span::CHECK, id.to_string())
+}
+
+/// Sends the spans these events ended. `run` is the state after them.
+pub fn project(projector: &Projector, run: &Run, events: &[Envelope<RunEvent>]) {
+    if !projector.is_on() {
+        return;
+    }
+    let Some(head) = run.submitted() else { return };
+    let trace = head.run.as_str();
+    for envelope in events {
+        for record in records(run, trace, envelope) {
+            projector.project(record);
+        }
+        if let RunEvent::RunSubmitted(_) = envelope.event {
+            let attributes = vec![(attribute::RUN, AttributeValue::from(trace.to_owned()))];
+            projector.run_started(trace, envelope.at.unix_ms(), attributes);
+        }
+    }
+}
+
+fn records(run: &Run, trace: &str, envelope: &Envelope<RunEvent>) -> Vec<SpanRecord> {
+    let at = envelope.at;
+    match &envelope.event {
+        RunEvent::AttemptLeased(lease) => queue_wait(run, trace, &lease.attempt, at).into_iter().collect(),
+        RunEvent::AttemptDelivered { attempt, .. }
+        | RunEvent::AttemptFailed { attempt, .. }
+        | RunEvent::AttemptCancelled { attempt, .. }
+        | RunEvent::AttemptLost { attempt, .. } => {
+            attempt_span(run, trace, attempt, at).into_iter().collect()
+        }
+        RunEvent::Applied { attempt, .. } => unit_span(run, trace, &attempt.unit, at, SpanStatus::Ok),
+        RunEvent::VerdictGiven(verdict) => {
+            let unit = &verdict.attempt.unit;
+            let done = run.units().iter().any(|u| u.spec.id == *unit && u.state.done());
+            if done { unit_span(run, trace, unit, at, SpanStatus::Ok) } else { Vec::new() }
+        }
+        RunEvent::UnitFailed { unit, failure } => {
+            unit_span(run, trace, unit, at, SpanStatus::Error(failure.class.to_string()))
+        }
+        RunEvent::UnitCancelled { unit, .. } => {
+            unit_span(run, trace, unit, at, SpanStatus::Error("cancelled".to_owned()))
+        }
+        RunEvent::CheckMeasured { check, .. } | RunEvent::CheckLost { check, .. } => {
+            check_span(run, trace, check, at).into_iter().collect()
+        }
+        RunEvent::RunCompleted { .. } => vec![run_span(run, trace, at, SpanStatus::Ok)],
+        RunEvent::RunAborted => {
+            let cut = run.units().iter().filter(|unit| !unit.attempts.is_empty());
+            let cut = cut.filter(|unit| matches!(unit.state, UnitState::Skipped { .. }));
+            let skipped = SpanStatus::Error("skipped".to_owned());
+            let mut spans: Vec<SpanRecord> = cut
+                .flat_map(|unit| unit_span(run, trace, &unit.spec.id, at, skipped.clone()))
+                .collect();
+            spans.push(run_span(run, trace, at, SpanStatus::Error("aborted".to_owned())));
+            spans
+        }
+        RunEvent::RunSubmitted(_)
+        | RunEvent::TaskPlanned { .. }
+        | RunEvent::UnitPlanned { .. }
+        | RunEvent::RevisionAccepted { .. }
+        | RunEvent::CommandRecorded(_)
+        | RunEvent::AttemptAccepted { .. }
+        | RunEvent::AttemptStarted { .. }
+        | RunEvent::AttemptStopping { .. }
+        | RunEvent::DeliveryTaken { .. }
+        | RunEvent::LateResult { .. }
+        | RunEvent::RetryScheduled { .. }
+        | RunEvent::CheckLeased(_)
+        | RunEvent::MergePrepared { .. }
+        | RunEvent::IntegrationConflicted { .. }
+        | RunEvent::ApplyIntended { .. }
+        | RunEvent::UnitStopping { .. }
+        | RunEvent::RunPaused { .. }
+        | RunEvent::RunResumed
+        | RunEvent::RunHeld { .. }
+        | RunEvent::RunReleased
+        | RunEvent::RunBudgetLimited { .. }
+        | RunEvent::RunStopping { .. } => Vec::new(),
+    }
+}
+
+fn find<'a>(run: &'a Run, id: &AttemptId) -> Option<(&'a ganger_coordinator_core::run::Unit, usize)> {
+    let unit = run.units().iter().find(|unit| unit.spec.id == id.unit)?;
+    let at = unit.attempts.iter().position(|attempt| attempt.lease.attempt == *id)?;
+    Some((unit, at))
+}
+
+fn queue_wait(run: &Run, trace: &str, id: &AttemptId, at: Timestamp) -> Option<SpanRecord> {
+    let (unit, index) = find(run, id)?;
+    let since = match index.checked_sub(1).and_then(|before| unit.attempts[before].ended_at) {
+        Some(ended) => ended,
+        None => unit.ready_at.unwrap_or(at),
+    };
+    let key = SpanKey::Unit(id.unit.to_string()).named(span::QUEUE_WAIT, id.to_string());
+    let times = (since.unix_ms(), at.unix_ms());
+    let parent = Parent::Key(SpanKey::Unit(id.unit.to_string()));
+    Some(SpanRecord { parent, ..SpanRecord::new(trace, key, span::QUEUE_WAIT, times) })
+}
+
+fn attempt_span(run: &Run, trace: &str, id: &AttemptId, at: Timestamp) -> Option<SpanRecord> {
+    let (unit, index) = find(run, id)?;
+    let attempt = &unit.attempts[index];
+    let links = index
+        .checked_sub(1)
+        .map(|before| {
+            let earlier = unit.attempts[before].lease.attempt.to_string();
+            Link::to(trace, &SpanKey::Attempt(earlier), link::RETRY_OF)
+        })
+        .into_iter()
+        .collect();
+    let text = |text: &str| AttributeValue::from(text.to_owned());
+    let times = (attempt.leased_at.unix_ms(), at.unix_ms());
+    Some(SpanRecord {
+        parent: Parent::Key(SpanKey::Unit(id.unit.to_string())),
+        status: status(attempt),
+        attributes: vec![
+            (attribute::RUN, text(trace)),
+            (attribute::UNIT, text(id.unit.as_str())),
+            (attribute::ATTEMPT, text(&id.to_string())),
+            (attribute::WORKER, text(attempt.lease.worker.as_str())),
+        ],
+        links,
+        ..SpanRecord::new(trace, SpanKey::Attempt(id.to_string()), span::ATTEMPT, times)
+    })
+}
+
+/// A measuring's span; one that was lost is found by its number alone.
+fn check_span(run: &Run, trace: &str, id: &CheckId, at: Timestamp) -> Option<SpanRecord> {
+    let measuring = run.measuring(id)?;
+    let leased = measuring.leased_at?;
+    let status = match measuring.result.as_ref().filter(|_| measuring.id == *id) {
+        Some(result) => match result.outcome {
+            Outcome::Pass => SpanStatus::Ok,
+            Outcome::Fail => SpanStatus::Error("fail".to_owned()),
+            Outcome::NotMeasured => SpanStatus::Error("not_measured".to_owned()),
+        },
+        None => SpanStatus::Error("lost".to_owned()),
+    };
+    let attributes = vec![(attribute::CHECK, AttributeValue::from(id.check.to_string()))];
+    let parent = Parent::Key(SpanKey::Unit(id.unit.to_string()));
+    let times = (leased.unix_ms(), at.unix_ms());
+    let record = SpanRecord::new(trace, check_key(id), span::CHECK, times);
+    Some(SpanRecord { parent, status, attributes, ..record })
+}
+
+fn status(attempt: &Attempt) -> SpanStatus {
+    match &attempt.phase {
+        Phase::Delivered { .. } => SpanStatus::Ok,
+        Phase::Failed { ended } => SpanStatus::Error(ended.end.failure.class.to_string()),
+        Phase::Cancelled { .. } => SpanStatus::Error("cancelled".to_owned()),
+        Phase::Lost { .. } => SpanStatus::Error("lost".to_owned()),
+        Phase::Leased | Phase::Preparing | Phase::Running | Phase::Stopping { .. } => {
+            SpanStatus::Unset
+        }
+    }
+}
+
+fn unit_span(
+    run: &Run,
+    trace: &str,
+    unit: &UnitId,
+    at: Timestamp,
+    status: SpanStatus,
+) -> Vec<SpanRecord> {
+    let first = run.units().iter().find(|other| other.spec.id == *unit);
+    let start = first.and_then(|unit| unit.ready_at).unwrap_or(at);
+    let times = (start.unix_ms(), at.unix_ms());
+    let attributes = vec![(attribute::UNIT, AttributeValue::from(unit.to_string()))];
+    let key = SpanKey::Unit(unit.to_string());
+    let record = SpanRecord::new(trace, key, span::UNIT, times);
+    vec![SpanRecord { parent: Parent::Key(SpanKey::Run), status, attributes, ..record }]
+}
+
+fn run_span(run: &Run, trace: &str, at: Timestamp, status: SpanStatus) -> SpanRecord {
+    let start = run.row().map_or(at, |row| row.submitted_at);
+    let times = (start.unix_ms(), at.unix_ms());
+    let attributes = vec![(attribute::RUN, AttributeValue::from(trace.to_owned()))];
+    let record = SpanRecord::new(trace, SpanKey::Run, span::RUN, times);
+    SpanRecord { status, attributes, ..record }
+}
