@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ganger_proto::client::Clients;
 use ganger_proto::v1;
 use ganger_shared::digest::{ArtifactRef, Digest};
 use ganger_shared::ids::{CommitId, RepositoryId};
@@ -164,13 +165,16 @@ impl Bulk {
         }
     }
 
+    fn clients(&self) -> Result<Clients, BulkError> {
+        Ok(self.authority.clients(self.channel.clone())?)
+    }
+
     async fn bundle(
         &self,
         what: &str,
         request: v1::SourceServiceBundleRequest,
     ) -> Result<Option<ArtifactRef>, Failure> {
-        let mut sources = v1::source_service_client::SourceServiceClient::new(self.channel.clone());
-        let request = self.authority.sign(tonic::Request::new(request)).map_err(BulkError::from)?;
+        let mut sources = self.clients()?.sources();
         let answer = sources.bundle(request).await.map_err(|status| sorted(what, &status))?;
         let Some(bundle) = answer.into_inner().bundle else { return Ok(None) };
         let sha256 = bundle.sha256.parse().map_err(|error| {

@@ -14,5 +14,9 @@ pub mod link;
 pub mod outbox;
 pub mod output;
 pub mod process;
+pub mod root;
 pub mod shim;
+pub mod time;
 pub mod workspace;
+
+pub use root::{RunError, run};

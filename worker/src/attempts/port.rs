@@ -9,7 +9,10 @@
 //! evidence::collect(&Site, &Assignment, &Room, &Finish)               -> Evidence
 //! workspace::discard(&Site, &Assignment, Keep)                        -> Result<(), Failure>
 //! executor::agents(&Config)                                           -> Vec<AgentFacts>
+//! workspace::refill(&Site, &Source)                                   -> Result<usize, Failure>
 //! ```
+//!
+//! `refill` prepares trees ahead; it is for when a program runs, in a task nobody waits for.
 //!
 //! `prepare` and `start` clean up after themselves when dropped half way; `discard` finds what is
 //! left by the lease alone. Large things never come through here: only paths and digests.

@@ -6,11 +6,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ganger_proto::v1;
-use ganger_proto::v1::artifact_service_client::ArtifactServiceClient;
 use ganger_shared::digest::ArtifactRef;
 use tokio::fs::{self, File, OpenOptions};
 use tokio::io::AsyncWriteExt;
-use tonic::Request;
 
 use super::{Bulk, BulkError, Failure, sorted, upload};
 
@@ -47,9 +45,8 @@ async fn receive(
     let what = artifact.sha256.to_string();
     let nonsense =
         |answer: String| Failure::Final(BulkError::Nonsense { what: what.clone(), answer });
-    let mut store = ArtifactServiceClient::new(bulk.channel.clone());
+    let mut store = bulk.clients()?.artifacts();
     let ask = v1::ArtifactServiceDownloadRequest { sha256: what.clone(), offset: have, length: 0 };
-    let ask = bulk.authority.sign(Request::new(ask)).map_err(BulkError::from)?;
     let answer = store.download(ask).await.map_err(|status| sorted(&what, &status))?;
     let mut chunks = answer.into_inner();
     while let Some(chunk) = chunks.message().await.map_err(|status| sorted(&what, &status))? {

@@ -6,7 +6,6 @@ use std::io::SeekFrom;
 use std::path::{Path, PathBuf};
 
 use ganger_proto::v1;
-use ganger_proto::v1::artifact_service_client::ArtifactServiceClient;
 use ganger_shared::digest::{ArtifactRef, Digest};
 use ganger_shared::limits;
 use sha2::{Digest as _, Sha256};
@@ -15,7 +14,6 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::AbortOnDropHandle;
-use tonic::Request;
 
 use super::{Bulk, BulkError, Failure, sorted};
 
@@ -46,9 +44,8 @@ pub(super) async fn name(path: &Path) -> Result<ArtifactRef, BulkError> {
 /// Sends what is missing; done when the coordinator says that all of it is there.
 pub(super) async fn once(bulk: &Bulk, path: &Path, artifact: &ArtifactRef) -> Result<(), Failure> {
     let what = artifact.sha256.to_string();
-    let mut store = ArtifactServiceClient::new(bulk.channel.clone());
+    let mut store = bulk.clients()?.artifacts();
     let ask = v1::ArtifactServiceStatRequest { sha256: what.clone() };
-    let ask = bulk.authority.sign(Request::new(ask)).map_err(BulkError::from)?;
     let there = store.stat(ask).await.map_err(|status| sorted(&what, &status))?.into_inner();
     if there.complete {
         return Ok(());
@@ -60,8 +57,7 @@ pub(super) async fn once(bulk: &Bulk, path: &Path, artifact: &ArtifactRef) -> Re
         there.received.min(artifact.bytes),
         chunks,
     )));
-    let send = bulk.authority.sign(Request::new(ReceiverStream::new(waiting)));
-    let sent = store.upload(send.map_err(BulkError::from)?).await;
+    let sent = store.upload(ReceiverStream::new(waiting)).await;
     // A refusal may come because our own file ended early: then that is the reason to tell.
     if let Some(Ok(Err(error))) = finished(reader).await {
         return Err(Failure::Final(error));

@@ -6,10 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ganger_proto::auth::Bearer;
+use ganger_proto::client::Clients;
+use ganger_proto::malformed::Malformed;
 use thiserror::Error;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::Endpoint;
-use tonic::{Request, Status};
+use tonic::transport::{Channel, Endpoint};
+
+use crate::config::InvalidConfig;
 
 /// A silent connection is asked whether it lives this often.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -32,13 +35,20 @@ pub enum TokenError {
         #[source]
         source: io::Error,
     },
-    /// What stands in the file is no token.
-    #[error("read the worker's token from {}: its first line is {what}", path.display())]
+    /// The file is longer than any token.
+    #[error("read the worker's token from {}: it is longer than any token", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What stands in its first line is no token.
+    #[error("read the worker's token from the first line of {}", path.display())]
     Form {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        what: &'static str,
+        #[source]
+        source: Malformed,
     },
 }
 
@@ -59,36 +69,27 @@ impl Authority {
         &self.token_file
     }
 
-    /// Puts the token on a call.
-    pub fn sign<T>(&self, mut request: Request<T>) -> Result<Request<T>, TokenError> {
-        let value = self.bearer()?;
-        request.metadata_mut().insert("authorization", value);
-        Ok(request)
+    /// Clients over this channel that show the token as it stands in the file now.
+    pub fn clients(&self, channel: Channel) -> Result<Clients, TokenError> {
+        Ok(Clients::new(channel, self.bearer()?))
     }
 
-    fn bearer(&self) -> Result<MetadataValue<Ascii>, TokenError> {
+    fn bearer(&self) -> Result<Bearer, TokenError> {
         let path = &self.token_file;
-        let wrong = |what| TokenError::Form { path: path.clone(), what };
         let read = |source| TokenError::Read { path: path.clone(), source };
         if std::fs::metadata(path).map_err(read)?.len() > TOKEN_BYTES_MAX {
-            return Err(wrong("too long"));
+            return Err(TokenError::TooLong { path: path.clone() });
         }
         let text = std::fs::read_to_string(path).map_err(read)?;
-        let token = text.lines().next().map(str::trim).unwrap_or_default();
-        if token.is_empty() {
-            return Err(wrong("empty"));
-        }
-        let mut value: MetadataValue<Ascii> =
-            format!("Bearer {token}").parse().map_err(|_| wrong("not printable ASCII"))?;
-        value.set_sensitive(true);
-        Ok(value)
+        let token = text.lines().next().unwrap_or_default().trim();
+        Bearer::new(token).map_err(|source| TokenError::Form { path: path.clone(), source })
     }
 }
 
 /// The settings of both connections. Half-open ones are found by keep-alive, even while idle.
-pub fn endpoint(server: &str) -> Result<Endpoint, Status> {
+pub fn endpoint(server: &str) -> Result<Endpoint, InvalidConfig> {
     let endpoint = Endpoint::from_shared(server.to_owned())
-        .map_err(|error| Status::invalid_argument(error.to_string()))?;
+        .map_err(|_| InvalidConfig::Server { server: server.to_owned() })?;
     Ok(endpoint
         .tcp_nodelay(true)
         .connect_timeout(CONNECT_TIMEOUT)
@@ -107,14 +108,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("token");
         let authority = Authority::new(&file);
-        let missing = authority.sign(Request::new(())).unwrap_err().to_string();
+        let missing = authority.bearer().unwrap_err().to_string();
         assert!(missing.contains(file.to_str().unwrap()), "{missing}");
         std::fs::write(&file, "\n").unwrap();
-        let empty = authority.sign(Request::new(())).unwrap_err();
-        assert!(matches!(empty, TokenError::Form { what: "empty", .. }));
+        assert!(matches!(authority.bearer(), Err(TokenError::Form { .. })));
+        std::fs::write(&file, "x".repeat(5_000)).unwrap();
+        assert!(matches!(authority.bearer(), Err(TokenError::TooLong { .. })));
         std::fs::write(&file, "secret\nsecond line\n").unwrap();
-        let signed = authority.sign(Request::new(())).unwrap();
-        assert_eq!(signed.metadata().get("authorization").unwrap(), "Bearer secret");
-        assert!(!format!("{:?}", signed.metadata()).contains("secret"));
+        assert!(!format!("{:?}", authority.bearer().unwrap()).contains("secret"));
     }
 }
