@@ -32,7 +32,7 @@ use offers::Offers;
 use seats::Seats;
 use timers::{Timer, Timers};
 use wants::{Shape, Standing, Want, WantKey, Wants};
-use workers::Worker;
+use workers::{Closed, Worker};
 
 pub use explain::Waiting;
 pub use message::{
@@ -46,6 +46,7 @@ const SETBACK_DOUBLINGS: u32 = 5;
 
 /// The lengths the fleet counts with.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "the unit stands last in every length of time")]
 struct Terms {
     suspect_ms: u64,
     lease_ms: u64,
@@ -113,9 +114,9 @@ impl Fleet {
             Input::OfferTaken { token, lease } => self.taken(now, token, &lease, &mut out),
             Input::OfferDeclined { token } => self.declined(now, token),
             Input::Folded(folded) => self.folded(now, *folded, &mut out),
-            Input::Cordon(worker) => self.mark(&worker, |w| w.cordoned = true, &mut out),
-            Input::Uncordon(worker) => self.mark(&worker, Worker::unmark, &mut out),
-            Input::Drain(worker) => self.mark(&worker, |w| w.drained = true, &mut out),
+            Input::Cordon(worker) => self.mark(&worker, |w| w.close(Closed::Cordoned), &mut out),
+            Input::Uncordon(worker) => self.mark(&worker, Worker::reopen, &mut out),
+            Input::Drain(worker) => self.mark(&worker, |w| w.close(Closed::Drained), &mut out),
             Input::Suspended { by_ms } => self.suspended(by_ms),
             Input::Tick => self.tick(now, &mut out),
         }
@@ -155,6 +156,8 @@ impl Fleet {
 
     fn want(&mut self, now: Now, wanted: message::Wanted) {
         let key = (wanted.run.clone(), wanted.id.clone());
+        // First, because a line goes with its last want.
+        self.unwant(&key);
         let want = &wanted.want;
         let DurationMs(wait_ms) = want.not_before.since(now.at);
         let standing = match self.offers.token_for(&key) {

@@ -57,9 +57,10 @@ pub fn check(glob: &str) -> Result<(), InvalidGlob> {
         return Err(InvalidGlob::Absolute(glob.to_owned()));
     }
     if let Some(directory) = glob.strip_suffix('/') {
-        return Err(match directory.ends_with('/') {
-            true => InvalidGlob::Segment(glob.to_owned()),
-            false => InvalidGlob::Directory(glob.to_owned()),
+        return Err(if directory.ends_with('/') {
+            InvalidGlob::Segment(glob.to_owned())
+        } else {
+            InvalidGlob::Directory(glob.to_owned())
         });
     }
     if glob.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
@@ -116,7 +117,7 @@ impl Patterns {
         self.0.iter().any(|a| {
             other.0.iter().any(|b| match (a, b) {
                 (Some(a), Some(b)) => a.meets(b),
-                (None, Some(_)) | (Some(_), None) | (None, None) => true,
+                (None, _) | (_, None) => true,
             })
         })
     }

@@ -22,8 +22,9 @@ impl Fleet {
         let want = wants.into_iter().filter_map(mine).min_by_key(|want| self.rank(want))?;
         let line = self.wants.line(want.line)?;
         let rank = self.rank(want);
-        let waits = |other: &&Want| !matches!(other.standing, Standing::Offered { .. });
-        let ahead = self.wants.all().filter(waits).filter(|other| self.rank(other) < rank).count();
+        let is_waiting = |other: &&Want| !matches!(other.standing, Standing::Offered { .. });
+        let ahead =
+            self.wants.all().filter(is_waiting).filter(|other| self.rank(other) < rank).count();
         let ahead = u64::try_from(ahead).unwrap_or(u64::MAX);
         let mut reasons = vec![];
         if !self.open {

@@ -128,12 +128,11 @@ impl Fleet {
     pub(super) fn lease_due(&mut self, now: Now, lease: &Lease, out: &mut Vec<Output>) {
         let Some(term) = self.leases.get(lease) else { return };
         let reason = match self.workers.get(&term.held.worker) {
-            None => LossReason::LeaseExpired,
-            Some(worker) if worker.said_goodbye => LossReason::WorkerLeft,
+            Some(worker) if worker.said_goodbye() => LossReason::WorkerLeft,
             Some(worker) if worker.was_heard_within(now, self.terms.suspect_ms) => {
                 LossReason::NotHeld
             }
-            Some(_) => LossReason::LeaseExpired,
+            Some(_) | None => LossReason::LeaseExpired,
         };
         out.push(Output::LeaseEnded { lease: lease.clone(), reason });
         self.lease_gone(lease, out);

@@ -117,14 +117,12 @@ impl Fleet {
             self.seats.is_free(&offer.seat.worker, offer.seat.sort)
                 && claimed.and_then(|(owner, files)| self.claims.blocker(owner, files)).is_none()
         });
-        match stands {
-            Some(offer) => {
-                self.lease_out(now, &offer, lease);
-                self.end_if_replaced(&offer, lease, out);
-            }
-            None => {
-                out.push(Output::LeaseEnded { lease: lease.clone(), reason: LossReason::NotHeld })
-            }
+        if let Some(offer) = stands {
+            self.lease_out(now, &offer, lease);
+            self.end_if_replaced(&offer, lease, out);
+        } else {
+            let reason = LossReason::NotHeld;
+            out.push(Output::LeaseEnded { lease: lease.clone(), reason });
         }
     }
 

@@ -199,9 +199,9 @@ impl Wants {
         }
     }
 
+    /// Adds a want that is not there yet.
     pub(super) fn insert(&mut self, want: Want, timers: &mut Timers) {
         let key = (want.wanted.run.clone(), want.wanted.id.clone());
-        self.remove(&key, timers);
         if let Some(line) = self.lines.get_mut(&want.line) {
             line.members += 1;
         }

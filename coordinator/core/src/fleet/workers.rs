@@ -17,8 +17,8 @@ use super::{Fleet, WORKERS_MAX};
 /// Whether a worker has a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Link {
-    /// It has none.
-    Away,
+    /// It has none; it may have said that it leaves.
+    Away { said_goodbye: bool },
     /// Its runs are being asked about what it brought.
     Reconciling { session: u64, live: Vec<Lease>, finished: Vec<Lease> },
     /// They have answered.
@@ -38,16 +38,24 @@ pub(super) enum Presence {
     Left,
 }
 
+/// Why a worker is offered nothing although it lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Closed {
+    /// Somebody cordoned it.
+    Cordoned,
+    /// Somebody drains it.
+    Drained,
+    /// It says that it drains.
+    DrainsItself,
+}
+
 /// One worker.
 #[derive(Debug, Clone)]
 pub(super) struct Worker {
     pub(super) facts: WorkerFacts,
     pub(super) link: Link,
     pub(super) presence: Presence,
-    pub(super) cordoned: bool,
-    pub(super) drained: bool,
-    pub(super) said_goodbye: bool,
-    drains_itself: bool,
+    closed: BTreeSet<Closed>,
     heard_ms: u64,
     /// When its presence changes if nothing is heard.
     due_ms: u64,
@@ -61,12 +69,9 @@ impl Worker {
     fn new(facts: WorkerFacts, now: Now) -> Self {
         Self {
             facts,
-            link: Link::Away,
+            link: Link::Away { said_goodbye: false },
             presence: Presence::Heard,
-            cordoned: false,
-            drained: false,
-            said_goodbye: false,
-            drains_itself: false,
+            closed: BTreeSet::new(),
             heard_ms: now.ms,
             due_ms: now.ms,
             last_beat: None,
@@ -80,16 +85,32 @@ impl Worker {
     pub(super) fn is_offerable(&self) -> bool {
         matches!(self.link, Link::Ready { .. })
             && self.presence == Presence::Heard
-            && !(self.cordoned || self.drained || self.drains_itself)
+            && self.closed.is_empty()
     }
 
     pub(super) fn was_heard_within(&self, now: Now, ms: u64) -> bool {
         now.ms.saturating_sub(self.heard_ms) < ms
     }
 
-    pub(super) fn unmark(&mut self) {
-        self.cordoned = false;
-        self.drained = false;
+    pub(super) fn close(&mut self, why: Closed) {
+        self.closed.insert(why);
+    }
+
+    /// Takes back what people asked for; what the worker says stands.
+    pub(super) fn reopen(&mut self) {
+        self.closed.retain(|why| *why == Closed::DrainsItself);
+    }
+
+    fn drains_itself(&mut self, drains: bool) {
+        if drains {
+            self.closed.insert(Closed::DrainsItself);
+        } else {
+            self.closed.remove(&Closed::DrainsItself);
+        }
+    }
+
+    pub(super) fn said_goodbye(&self) -> bool {
+        self.link == Link::Away { said_goodbye: true }
     }
 
     pub(super) fn put_off(&mut self, by_ms: u64) {
@@ -99,7 +120,7 @@ impl Worker {
 
     fn session(&self) -> Option<u64> {
         match &self.link {
-            Link::Away => None,
+            Link::Away { .. } => None,
             Link::Reconciling { session, .. } | Link::Ready { session } => Some(*session),
         }
     }
@@ -109,9 +130,11 @@ impl Worker {
             Presence::Left => "left",
             Presence::Lost => "lost",
             Presence::Suspect => "suspect",
-            Presence::Heard if self.drained || self.drains_itself => "draining",
-            Presence::Heard if self.cordoned => "cordoned",
-            Presence::Heard => "live",
+            Presence::Heard => match self.closed.last() {
+                Some(Closed::Drained | Closed::DrainsItself) => "draining",
+                Some(Closed::Cordoned) => "cordoned",
+                None => "live",
+            },
         }
     }
 }
@@ -155,8 +178,7 @@ impl Fleet {
             out.push(Output::Superseded { worker: id.clone(), session });
         }
         worker.facts = facts;
-        worker.drains_itself = false;
-        worker.said_goodbye = false;
+        worker.drains_itself(false);
         self.count_unheld(&id, live.iter());
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.link = Link::Reconciling { session, live, finished };
@@ -253,8 +275,7 @@ impl Fleet {
     ) {
         let known = self.workers.get_mut(id);
         let Some(worker) = known.filter(|worker| worker.session() == Some(session)) else { return };
-        worker.link = Link::Away;
-        worker.said_goodbye = goodbye;
+        worker.link = Link::Away { said_goodbye: goodbye };
         self.leave_if_done(id, out);
         self.refresh(id, out);
     }
@@ -273,7 +294,7 @@ impl Fleet {
         }
         worker.last_beat = Some(now.at);
         worker.skew_ms = beat.sent_at.unix_ms().saturating_sub(now.at.unix_ms());
-        worker.drains_itself = beat.draining;
+        worker.drains_itself(beat.draining);
         let is_ready = matches!(worker.link, Link::Ready { .. });
         self.heard(now, id);
         let until_ms = now.ms.saturating_add(self.terms.lease_ms);
@@ -323,8 +344,7 @@ impl Fleet {
     /// A worker that said goodbye has left when its last lease is gone.
     pub(super) fn leave_if_done(&mut self, id: &WorkerId, out: &mut Vec<Output>) {
         let Some(worker) = self.workers.get_mut(id) else { return };
-        let is_done = worker.link == Link::Away
-            && worker.said_goodbye
+        let is_done = worker.said_goodbye()
             && worker.presence != Presence::Left
             && self.leases.of_worker(id).next().is_none();
         if is_done {
