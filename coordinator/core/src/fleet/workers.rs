@@ -179,7 +179,6 @@ impl Fleet {
         }
         worker.facts = facts;
         worker.drains_itself(false);
-        self.count_unheld(&id, live.iter());
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.link = Link::Reconciling { session, live, finished };
             // The line may know the worker by other facts.

@@ -86,6 +86,19 @@ fn work_nobody_holds_is_named_and_keeps_its_slot_until_it_ends() {
     assert_eq!(offers(&fleet.handle(at(3_003), beat_of(1, &[]))).len(), 1);
 }
 
+/// What a worker brought and no run kept still runs: its slot is not given away before it ends.
+#[test]
+fn what_a_worker_brought_and_nobody_holds_keeps_its_slot() {
+    let mut fleet = fleet(&[]);
+    let live = vec![lease(1, "a")];
+    let attached = Attached { facts: start(1), session: 1, live, finished: vec![] };
+    fleet.handle(at(0), Input::Attached(Box::new(attached)));
+    fleet.handle(at(0), Input::Reconciled { worker: worker("w1"), instance: instance(1) });
+    assert_eq!(want(&mut fleet, 1, attempt(2, "b")).len(), 1);
+    assert_eq!(want(&mut fleet, 1, attempt(2, "c")).len(), 0);
+    assert_eq!(offers(&fleet.handle(at(2), beat_of(1, &[]))).len(), 1);
+}
+
 #[test]
 fn a_lease_asserted_after_a_restart_gets_a_full_term() {
     let mut fleet = Fleet::new(&limits(), 1);
