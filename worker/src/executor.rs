@@ -60,6 +60,8 @@ pub struct Program {
     pub opening: Option<Vec<u8>>,
     /// Paths it must see beside its own directories.
     pub binds: Vec<Bind>,
+    /// It says itself when it is there; a plain program is there at once.
+    pub greets: bool,
 }
 
 /// What a line says.
@@ -130,10 +132,9 @@ pub async fn start(
     let redactor = environment::redactor(site, assignment);
     let begun = drive::begin(&mut tree, &room.evidence).await;
     let streams = begun.map_err(|error| failed(FailureClass::WorkspaceFailed, &error))?;
-    let opening = executor.program().opening.unwrap_or_default();
     let handle = tree.handle();
     let course = drive::Course::new(executor, tree, streams, redactor);
-    let driver = tokio::spawn(course.follow(opening, orders, events));
+    let driver = tokio::spawn(course.follow(orders, events));
     Ok(Running { started, commands, tree: Some(handle), driver: AbortOnDropHandle::new(driver) })
 }
 

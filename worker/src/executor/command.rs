@@ -37,6 +37,7 @@ impl Executor for Command {
             env: BTreeMap::new(),
             opening: None,
             binds: Vec::new(),
+            greets: false,
         }
     }
 

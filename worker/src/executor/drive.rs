@@ -105,11 +105,14 @@ impl Course {
     /// Follows the program until nothing is left of it, then says how it ended.
     pub(super) async fn follow(
         mut self,
-        opening: Vec<u8>,
         mut orders: mpsc::Receiver<ExecCommand>,
         events: mpsc::Sender<ExecEvent>,
     ) {
-        self.input.add(&opening);
+        let program = self.executor.program();
+        self.input.add(&program.opening.unwrap_or_default());
+        if !program.greets {
+            self.waiting.push_back(ExecEvent::Started { session: None, model: None });
+        }
         let over = self.run(&mut orders, &events).await;
         let duration_ms = millis(self.since.elapsed());
         // What survivors still hold open is not waited for.

@@ -82,6 +82,7 @@ impl Scripted {
                 return Err(wrong(format!("{id} is a check, which no agent measures")));
             }
         };
+        let script = serde_json::to_string(&script).expect("a script always has a JSON form");
         let begin = Begin { heading, script, prompt: prompt(task) };
         let program = fs::canonicalize(&site.config.shim)
             .map_err(|error| file_failed("find the program", &site.config.shim, &error))?;
@@ -151,6 +152,7 @@ impl Executor for Scripted {
             env: self.env.clone(),
             opening: Some(self.opening.clone()),
             binds: vec![Bind::at_its_place(&self.program, Access::ReadOnly)],
+            greets: true,
         }
     }
 

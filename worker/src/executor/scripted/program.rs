@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use ganger_shared::delivery::Usage;
 use ganger_shared::failure::{Failure, FailureClass};
 
-use super::script::Step;
+use super::script::{Script, Step};
 use super::steps::{self, Done};
-use super::wire::{Begin, Say, Told, line};
+use super::wire::{Heading, Say, Told, line};
 
 /// The exit code of an agent that was interrupted, as a shell shows it.
 const INTERRUPTED: u8 = 130;
@@ -22,33 +22,33 @@ const INTERRUPTED: u8 = 130;
 /// The body of the hidden subcommand: does what the script on its standard input says.
 pub fn main() -> ExitCode {
     let mut input = io::stdin().lock();
-    let begin = match begin(&mut input) {
-        Ok(begin) => begin,
+    let (heading, script) = match begin(&mut input) {
+        Ok(begun) => begun,
         Err(error) => {
             eprintln!("ganger scripted agent: failed to read what to do: {error}");
             return ExitCode::FAILURE;
         }
     };
     drop(input);
-    if hangs(&begin.script.0) {
+    if hangs(&script.0) {
         steps::ignore_requests();
     }
     let (send, commands) = mpsc::channel();
     // It ends with the process: a blocked read cannot be called off.
     thread::spawn(move || listen(&send));
-    let mut agent = Agent::new(begin, commands);
-    match agent.work() {
+    let mut agent = Agent::new(heading, commands);
+    match agent.work(&script) {
         Ok(code) => code,
         // Nobody listens: the worker is gone, and so is the reason to go on.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn begin(input: &mut impl BufRead) -> io::Result<Begin> {
+fn begin(input: &mut impl BufRead) -> io::Result<(Heading, Script)> {
     let mut first = String::new();
     input.read_line(&mut first)?;
     match serde_json::from_str(&first)? {
-        Told::Begin(begin) => Ok(*begin),
+        Told::Begin(begin) => Ok((begin.heading, serde_json::from_str(&begin.script)?)),
         other @ (Told::Prompt { .. }
         | Told::Answer { .. }
         | Told::Interrupt
@@ -88,7 +88,7 @@ pub(super) fn print(bytes: &[u8]) -> io::Result<()> {
 
 /// One agent at work.
 pub(super) struct Agent {
-    pub(super) begin: Begin,
+    pub(super) heading: Heading,
     pub(super) usage: Usage,
     pub(super) no_change: Option<String>,
     pub(super) tools: u32,
@@ -97,16 +97,15 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    fn new(begin: Begin, commands: Receiver<Told>) -> Self {
-        Self { begin, usage: Usage::default(), no_change: None, tools: 0, commands, deaf: false }
+    fn new(heading: Heading, commands: Receiver<Told>) -> Self {
+        Self { heading, usage: Usage::default(), no_change: None, tools: 0, commands, deaf: false }
     }
 
-    fn work(&mut self) -> io::Result<ExitCode> {
-        let heading = &self.begin.heading;
+    fn work(&mut self, script: &Script) -> io::Result<ExitCode> {
+        let heading = &self.heading;
         let session = format!("{}-{}-{}", heading.unit, heading.lane, heading.attempt);
         say(&Say::Started { session })?;
-        let script = self.begin.script.0.clone();
-        let done = steps::run(self, &script)?;
+        let done = steps::run(self, &script.0)?;
         self.end(done)
     }
 

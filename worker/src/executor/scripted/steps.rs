@@ -101,16 +101,16 @@ fn step(agent: &mut Agent, step: &Step) -> io::Result<Done> {
         Step::Noise(noise) => print_noise(noise),
         Step::Connect(address) => Ok(connect(agent, address)),
         Step::Attempt(branches) => {
-            let number = agent.begin.heading.attempt;
+            let number = agent.heading.attempt;
             let branch = branches.range(..=number).next_back().map(|(_, steps)| steps);
             branch.map_or(Ok(Done::All), |steps| run(agent, steps))
         }
         Step::Unit(branches) => {
-            let branch = branches.get(&agent.begin.heading.unit);
+            let branch = branches.get(&agent.heading.unit);
             branch.map_or(Ok(Done::All), |steps| run(agent, steps))
         }
         Step::Lane(branches) => {
-            let branch = branches.get(&agent.begin.heading.lane);
+            let branch = branches.get(&agent.heading.lane);
             branch.map_or(Ok(Done::All), |steps| run(agent, steps))
         }
     }
@@ -281,7 +281,7 @@ fn next_byte(state: &mut u64, any: bool) -> u8 {
 }
 
 fn connect(agent: &Agent, address: &str) -> Done {
-    let heading = &agent.begin.heading;
+    let heading = &agent.heading;
     let word = format!("{} {} {}\n", heading.unit, heading.attempt, heading.epoch);
     let met = address.to_socket_addrs().and_then(|mut all| {
         let first: Option<SocketAddr> = all.next();

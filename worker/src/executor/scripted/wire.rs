@@ -10,8 +10,6 @@ use ganger_shared::failure::{Failure, FailureClass};
 use ganger_shared::time::DurationMs;
 use serde::{Deserialize, Serialize};
 
-use super::script::Script;
-
 /// What the agent says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
@@ -47,7 +45,8 @@ pub(super) enum Told {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Begin {
     pub(super) heading: Heading,
-    pub(super) script: Script,
+    /// JSON in a text of its own: number keys do not survive inside a tagged object.
+    pub(super) script: String,
     pub(super) prompt: String,
 }
 

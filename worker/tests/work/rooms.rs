@@ -1,0 +1,218 @@
+//! Rooms: prepared in parallel, from the pool, kept, reclaimed, dropped half way.
+
+use std::fs;
+use std::time::Duration;
+
+use ganger_shared::failure::FailureClass;
+use ganger_shared::spec::Source;
+use ganger_worker::attempts::port::{Keep, lease_of};
+use ganger_worker::workspace::{self, Found, ReclaimError, Refusal, WARM_MAX};
+
+use crate::ground::{Ground, block_on, files, git, write};
+
+/// P052: twenty rooms of one repository at once, the mirror empty at the start.
+#[cfg_attr(any(), test)]
+pub fn twenty_rooms_are_prepared_at_once() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let assignments: Vec<_> = (0..20).map(|_| ground.command("true", &[])).collect();
+        let prepared = assignments.iter().map(|assignment| {
+            let (site, assignment) = (ground.site.clone(), assignment.clone());
+            tokio::spawn(async move { workspace::prepare(&site, &assignment).await })
+        });
+        let tasks: Vec<_> = prepared.collect();
+        for task in tasks {
+            let room = task.await.unwrap().unwrap();
+            assert!(room.tree.join("src/lib.rs").is_file());
+            assert!(room.git.unwrap().is_dir());
+        }
+        assert_eq!(files(&ground.site.transfers()), Vec::<std::path::PathBuf>::new());
+    });
+}
+
+/// A tree prepared ahead is given to one attempt only, moved to that attempt's base.
+#[cfg_attr(any(), test)]
+pub fn a_warm_tree_is_used_once() {
+    block_on(async {
+        let ground = Ground::new().await;
+        ground.go(&ground.command("true", &[])).await;
+        assert_eq!(workspace::refill(&ground.site, &ground.source()).await.unwrap(), WARM_MAX);
+        assert_eq!(workspace::refill(&ground.site, &ground.source()).await.unwrap(), 0);
+        let pool = ground.site.config.data_dir.join("warm/repo-1");
+        let ready = || fs::read_dir(&pool).unwrap().flatten().filter(|e| e.path().is_dir()).count();
+        let made = ground.command("echo x > src/new.rs", &["**"]);
+        let went = ground.go(&made).await;
+        let next = ground.take_in(went.delivery()).await;
+        assert_eq!(ready(), WARM_MAX - 1);
+        let mut later = ground.command("ls src", &[]);
+        later.source = Some(Source { commit: next.clone(), ..ground.source() });
+        let went = ground.go(&later).await;
+        assert_eq!(ready(), WARM_MAX - 2);
+        assert_eq!(went.delivery().tree.clone().unwrap().base, next);
+        assert_eq!(went.delivery().excerpt, "lib.rs\nnew.rs");
+        let went = ground.go(&later_try(&later)).await;
+        assert_eq!(went.delivery().excerpt, "lib.rs\nnew.rs");
+    });
+}
+
+fn later_try(assignment: &ganger_shared::spec::Assignment) -> ganger_shared::spec::Assignment {
+    let mut again = assignment.clone();
+    again.work = "build/main/2".parse().unwrap();
+    again
+}
+
+/// P055, P062: an unknown commit is a failure of the workspace, and nothing stays of the room.
+#[cfg_attr(any(), test)]
+pub fn a_room_that_cannot_be_made_leaves_nothing() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let mut assignment = ground.command("true", &[]);
+        let commit = ganger_shared::ids::CommitId::parse(&"b".repeat(40)).unwrap();
+        assignment.source = Some(Source { commit, ..ground.source() });
+        let failure = workspace::prepare(&ground.site, &assignment).await.unwrap_err();
+        assert_eq!(failure.class, FailureClass::WorkspaceFailed);
+        assert!(!ground.site.attempt(&lease_of(&assignment)).exists());
+    });
+}
+
+/// A preparation given up half way leaves nothing.
+#[cfg_attr(any(), test)]
+pub fn a_dropped_preparation_leaves_nothing() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let assignment = ground.command("true", &[]);
+        let dir = ground.site.attempt(&lease_of(&assignment));
+        for polls in 1..40 {
+            let mut preparing = Box::pin(workspace::prepare(&ground.site, &assignment));
+            let mut done = false;
+            for _ in 0..polls {
+                if let Some(prepared) = a_moment(&mut preparing).await {
+                    prepared.unwrap();
+                    done = true;
+                    break;
+                }
+            }
+            drop(preparing);
+            if done {
+                assert!(dir.exists());
+                workspace::discard(&ground.site, &assignment, Keep::Nothing).await.unwrap();
+            }
+            assert!(!dir.exists(), "after {polls} polls");
+        }
+    });
+}
+
+/// Lets a future go on for a moment.
+async fn a_moment<T>(future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(Duration::from_millis(3), future).await.ok()
+}
+
+/// Success removes the room; R041: what the agent committed by itself is pinned first.
+#[cfg_attr(any(), test)]
+pub fn a_discarded_room_keeps_the_agents_commits() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let run =
+            "git checkout -q --detach && echo x > src/y && git add . && git commit -q -m mine";
+        let assignment = ground.command(run, &["src/**"]);
+        let went = ground.go(&assignment).await;
+        assert!(went.delivery().tree.is_some());
+        workspace::discard(&ground.site, &assignment, Keep::Nothing).await.unwrap();
+        assert!(!went.room.dir.exists());
+        let mirror = ground.site.mirrors().join("repo-1.git");
+        let mirror = ganger_git::Mirror::open_or_create(&ground.git, &mirror).await.unwrap();
+        let under = ganger_git::RefName::parse("refs/ganger/rescue").unwrap();
+        let kept = mirror.refs_under(&under).await.unwrap();
+        assert_eq!(kept.len(), 1);
+        assert!(kept[0].0.as_str().contains("-orphan-1"), "{}", kept[0].0);
+        assert!(mirror.read_file(&kept[0].1, "src/y").await.unwrap().is_some());
+        workspace::discard(&ground.site, &assignment, Keep::Nothing).await.unwrap();
+    });
+}
+
+/// P058: whatever would be lost is refused by name; only what is handed in and clean goes.
+#[cfg_attr(any(), test)]
+pub fn reclaim_refuses_whatever_would_be_lost() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let dirty = |run: &'static str| (run, "");
+        let cases = [
+            dirty("echo x >> README.md"),
+            dirty("echo x > untracked"),
+            dirty("mkdir target && echo x > target/new"),
+            dirty("echo x >> README.md; git stash -q"),
+            dirty("git checkout -q --detach; git commit -q --allow-empty -m mine"),
+        ];
+        for (run, _) in cases {
+            let assignment = ground.command("true", &["**"]);
+            let went = ground.go(&assignment).await;
+            workspace::discard(&ground.site, &assignment, Keep::Tree).await.unwrap();
+            let ran = std::process::Command::new("sh")
+                .args(["-c", run])
+                .current_dir(&went.room.tree)
+                .status();
+            assert!(ran.unwrap().success());
+            let refused = workspace::reclaim(&ground.site, &went.room.dir).await;
+            assert!(matches!(refused, Err(ReclaimError::Refused { .. })), "{run}: {refused:?}");
+            assert!(went.room.tree.exists());
+        }
+    });
+}
+
+/// P058: a room in which somebody lives, or whose attempt is not over, is never removed.
+#[cfg_attr(any(), test)]
+pub fn reclaim_refuses_the_living() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let assignment = ground.command("sleep 1000", &["**"]);
+        let room = workspace::prepare(&ground.site, &assignment).await.unwrap();
+        let refusal = |result| match result {
+            Err(ReclaimError::Refused { refusal, .. }) => refusal,
+            other => panic!("{other:?}"),
+        };
+        let unused = workspace::reclaim(&ground.site, &room.dir).await;
+        assert_eq!(refusal(unused), Refusal::InUse);
+        let (running, _events) = ground.start(&assignment, &room).await;
+        let alive = refusal(workspace::reclaim(&ground.site, &room.dir).await);
+        assert!(matches!(alive, Refusal::Alive(_)), "{alive:?}");
+        drop(running);
+    });
+}
+
+/// What was handed in and holds nothing else is removed; what nobody knows is only reported.
+#[cfg_attr(any(), test)]
+pub fn reclaim_removes_what_was_handed_in_and_no_strangers() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let assignment = ground.command("echo x > README.md; exit 1", &["**"]);
+        let went = ground.go(&assignment).await;
+        assert!(went.failed().1.unwrap().tree.is_some());
+        workspace::discard(&ground.site, &assignment, Keep::Tree).await.unwrap();
+        let stranger = ground.site.attempts().join("stranger");
+        write(&stranger.join("precious"), "x");
+        let found = workspace::survey(&ground.site);
+        assert_eq!(found.len(), 2);
+        assert!(found.contains(&Found::Unknown { dir: stranger.clone() }), "{found:?}");
+        let refused = workspace::reclaim(&ground.site, &stranger).await;
+        assert!(matches!(refused, Err(ReclaimError::Unknown { .. })), "{refused:?}");
+        let outside = ground.dir.path().join("user");
+        let refused = workspace::reclaim(&ground.site, &outside).await;
+        assert!(matches!(refused, Err(ReclaimError::Unknown { .. })), "{refused:?}");
+        workspace::reclaim(&ground.site, &went.room.dir).await.unwrap();
+        assert!(!went.room.dir.exists() && stranger.exists());
+    });
+}
+
+/// P060: what one attempt sets in its git configuration is not seen by another.
+#[cfg_attr(any(), test)]
+pub fn git_configuration_stays_with_its_attempt() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let first = ground.command("git config user.name lane-a", &[]);
+        ground.go(&first).await;
+        let second = ground.command("git config user.name", &[]);
+        let went = ground.go(&second).await;
+        assert_eq!(went.delivery().excerpt, "attempt");
+        git(&ground.dir.path().join("user"), &["status"]);
+    });
+}
