@@ -97,7 +97,17 @@ impl Mirror {
     }
 
     pub(crate) async fn lock(&self, operation: &'static str) -> Result<lock::Held, Error> {
-        lock::take(operation, &self.path, self.git.limits().lock_wait).await
+        let held = lock::take(operation, &self.path, self.git.limits().lock_wait).await?;
+        for name in ["config", "HEAD", "packed-refs"] {
+            self.forget_lock(name);
+        }
+        Ok(held)
+    }
+
+    /// Removes git's own lock of a file, left by a git that was ended half way: every writer holds
+    /// our lock, so nobody is at the file now. Without this, one killed git blocks it for good.
+    fn forget_lock(&self, name: &str) {
+        let _none_left = std::fs::remove_file(self.path.join(format!("{name}.lock")));
     }
 
     pub(crate) fn objects(&self) -> PathBuf {
@@ -129,6 +139,7 @@ impl Mirror {
     /// Keeps `commit` by giving it the name `name`, wherever that pointed before.
     pub async fn pin(&self, name: &RefName, commit: &CommitId) -> Result<(), Error> {
         let _held = self.lock("pin a commit").await?;
+        self.forget_lock(name.as_str());
         refs::set(&self.git, &self.place, name, commit).await
     }
 }

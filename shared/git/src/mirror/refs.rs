@@ -50,12 +50,14 @@ impl Mirror {
         expected: Option<&CommitId>,
     ) -> Result<(), RefError> {
         let _held = self.lock("move a ref").await?;
+        self.forget_lock(name.as_str());
         compare_and_set(&self.git, &self.place, name, (new, expected)).await
     }
 
     /// Deletes a ref that is at `expected`.
     pub async fn delete_ref(&self, name: &RefName, expected: &CommitId) -> Result<(), RefError> {
         let _held = self.lock("delete a ref").await?;
+        self.forget_lock(name.as_str());
         let actual = self.read_ref(name).await?;
         if actual.as_ref() != Some(expected) {
             let (name, expected) = (name.clone(), Some(expected.clone()));
