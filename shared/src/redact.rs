@@ -116,7 +116,15 @@ impl Redactor {
     /// Redacts what begins from `at` to `end`; gives how far that went, which may be a little
     /// further.
     fn scan(&self, bytes: &[u8], mut at: usize, end: usize, out: &mut Vec<u8>) -> usize {
+        let ordinary =
+            |byte: &u8| *byte != b'[' && !self.known.may_begin(*byte) && !shapes::may_begin(*byte);
         while at < end {
+            let plain = bytes[at..end].iter().take_while(|byte| ordinary(byte)).count();
+            out.extend_from_slice(&bytes[at..at + plain]);
+            at += plain;
+            if at == end {
+                break;
+            }
             if let Some(mark) = self.mark(&bytes[at..]) {
                 out.extend_from_slice(&bytes[at..at + mark]);
                 at += mark;

@@ -79,9 +79,14 @@ impl Known {
         longest * FORM_BYTES_MAX
     }
 
+    /// Whether a value may begin with this byte.
+    pub(super) fn may_begin(&self, byte: u8) -> bool {
+        self.begins[usize::from(byte)]
+    }
+
     /// The longest secret at the beginning of `text`.
     pub(super) fn find(&self, text: &[u8]) -> Option<Found<'_>> {
-        if !self.begins[usize::from(*text.first()?)] {
+        if !self.may_begin(*text.first()?) {
             return None;
         }
         let found = self.needles.iter().filter_map(|needle| Some((needle.at(text)?, needle.name)));

@@ -91,9 +91,28 @@ const BEGINS: [bool; 256] = {
     begins
 };
 
+/// Second bytes of what begins with a letter or a dash.
+const GOES_ON: [bool; 256] = {
+    let mut goes_on = [false; 256];
+    let seconds = b"hilokaIKSRGNfpyeE-";
+    let mut at = 0;
+    while at < seconds.len() {
+        goes_on[seconds[at] as usize] = true;
+        at += 1;
+    }
+    goes_on
+};
+
+/// Whether a shape may begin with this byte: most of a text costs one such look.
+pub(super) fn may_begin(byte: u8) -> bool {
+    BEGINS[usize::from(byte)]
+}
+
 /// The secret that begins at `at`, if the text there has the shape of one.
 pub(super) fn find(text: &[u8], at: usize) -> Option<Found<'static>> {
-    if !BEGINS[usize::from(text[at])] {
+    let (first, second) = (text[at], text.get(at + 1).copied().unwrap_or_default());
+    let sign = matches!(first, b':' | b'=');
+    if !may_begin(first) || !(sign || GOES_ON[usize::from(second)]) {
         return None;
     }
     let (before, rest) = text.split_at(at);
