@@ -53,6 +53,9 @@ pub enum AttemptsMessage {
     Leave(RpcReplyPort<()>),
     /// This attempt has reported its end.
     Closed(Lease),
+    /// A test wants to see what a defect of ours in this attempt does.
+    #[cfg(test)]
+    Defect(Lease),
 }
 
 /// What the attempts are begun with.
@@ -113,6 +116,8 @@ impl Actor for Attempts {
             AttemptsMessage::Drain => state.drain(),
             AttemptsMessage::Leave(done) => state.leave(done).await?,
             AttemptsMessage::Closed(lease) => state.free(&myself, &lease).await?,
+            #[cfg(test)]
+            AttemptsMessage::Defect(lease) => state.running[&lease].cast(AttemptMessage::Defect)?,
         }
         state.show();
         Ok(())
@@ -338,3 +343,6 @@ pub(crate) fn stopped() -> Fact {
 fn ended<T>(end: T) -> Ended<T> {
     Ended { end, active_ms: DurationMs(0), output: None, output_truncated: false }
 }
+
+#[cfg(test)]
+mod tests;

@@ -120,12 +120,11 @@ pub async fn run(
         () = shutdown => None,
         result = &mut end => Some(result),
     };
-    let result = match early {
-        Some(result) => result,
-        None => {
-            let _ = root.cast(RootMessage::Leave);
-            end.await
-        }
+    let result = if let Some(result) = early {
+        result
+    } else {
+        let _ = root.cast(RootMessage::Leave);
+        end.await
     };
     let joined = handle.await;
     match (result, joined) {
@@ -187,8 +186,15 @@ impl Actor for Root {
             let _ = myself.cast(RootMessage::OutboxFailed(gone));
         });
         let (ended, leaving) = (Some(ended), None);
-        let _watch = AbortOnDropHandle::new(watch);
-        Ok(State { attempts, link, outbox, leave_ms, ended, _watch, leaving })
+        Ok(State {
+            attempts,
+            link,
+            outbox,
+            leave_ms,
+            ended,
+            _watch: AbortOnDropHandle::new(watch),
+            leaving,
+        })
     }
 
     async fn handle(

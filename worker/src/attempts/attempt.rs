@@ -60,6 +60,9 @@ pub enum AttemptMessage {
     Attached,
     /// Time has passed.
     Tick,
+    /// A test wants to see what a defect of ours does.
+    #[cfg(test)]
+    Defect,
 }
 
 /// What an attempt is begun with.
@@ -123,11 +126,11 @@ impl Actor for Attempt {
         };
         let (core, first) = core::Attempt::begin(Terms::of(&assignment, bounds), now);
         let lease = lease_of(&assignment);
-        let stage = Stage { site, assignment: Arc::from(assignment), timer, attempt: myself };
+        let steps = Stage { site, assignment: Arc::from(assignment), timer, attempt: myself };
         let mut state = State {
             core,
             lease,
-            stage,
+            stage: steps,
             outbox,
             observed,
             attempts,
@@ -167,6 +170,8 @@ impl Actor for Attempt {
             AttemptMessage::CutOff { lease_ms } => state.take(Command::CutOff { lease_ms }).await?,
             AttemptMessage::Attached => state.take(Command::Attached).await?,
             AttemptMessage::Tick => state.tick().await?,
+            #[cfg(test)]
+            AttemptMessage::Defect => panic!("a defect"),
         }
         state.arm();
         Ok(())

@@ -100,7 +100,7 @@ pub struct Room {
     pub tmp: PathBuf,
     /// Output, envelopes and logs; not in the attempt's sight.
     pub evidence: PathBuf,
-    /// Host-side git over the tree: GIT_DIR, index and config that are ours; absent without a
+    /// Host-side git over the tree: `GIT_DIR`, index and config that are ours; absent without a
     /// source.
     pub git: Option<PathBuf>,
 }

@@ -140,19 +140,17 @@ impl Session {
     /// What the end of a stream by a status means.
     fn ended_by(&self, status: &Status) -> SessionEnd {
         let refusal = Refusal::from(status);
-        match status.code() {
-            Code::Unauthenticated | Code::PermissionDenied => {
-                SessionEnd::Refused(LinkError::TokenRefused {
-                    server: self.config.server.clone(),
-                    token_file: self.config.token_file.clone(),
-                    message: refusal.message,
-                })
-            }
-            _ if refusal.ours && refusal.code == PROTOCOL_WORD => {
-                SessionEnd::Refused(self.other_protocol(refusal.message))
-            }
-            code => lost(&format!("{code:?}: {}", refusal.message)),
+        if matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied) {
+            return SessionEnd::Refused(LinkError::TokenRefused {
+                server: self.config.server.clone(),
+                token_file: self.config.token_file.clone(),
+                message: refusal.message,
+            });
         }
+        if refusal.ours && refusal.code == PROTOCOL_WORD {
+            return SessionEnd::Refused(self.other_protocol(refusal.message));
+        }
+        lost(&format!("{:?}: {}", status.code(), refusal.message))
     }
 }
 
@@ -229,7 +227,7 @@ impl Live<'_> {
 /// Waits until we are to say goodbye; a link that is gone does not ask, it drops us.
 async fn asked(goodbye: &mut watch::Receiver<bool>) {
     if goodbye.wait_for(|leave| *leave).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

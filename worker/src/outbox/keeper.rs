@@ -89,7 +89,9 @@ impl Keeper {
             self.tidy()?;
             self.shown.send_replace(Arc::new(owed(&self.state, !self.reserve.is_there())));
         }
-        replies.into_iter().for_each(|reply| reply());
+        for reply in replies {
+            reply();
+        }
         Ok(())
     }
 

@@ -3,9 +3,9 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::path::Path;
 
 use ganger_log::{Disk, RealDisk};
 use ganger_shared::delivery::Usage;
@@ -78,20 +78,13 @@ async fn a_restart_owes_what_was_owed() {
     let dir = tempfile::tempdir().unwrap();
     let outbox = Outbox::open(dir.path(), 100).unwrap();
     let (first, second) = (assignment("a", 1), assignment("b", 1));
-    let anchor = Anchor {
-        store_id: "s".to_owned(),
-        generation: 0,
-        log_seq: 9,
-        hash: Digest::of(b""),
-    };
+    let anchor =
+        Anchor { store_id: "s".to_owned(), generation: 0, log_seq: 9, hash: Digest::of(b"") };
     outbox.accept(first.clone()).await.unwrap();
     outbox.accept(second.clone()).await.unwrap();
     outbox.report(&lease_of(&first), started()).await.unwrap();
     outbox.report(&lease_of(&first), stopped()).await.unwrap();
-    outbox
-        .answered(lease_of(&first), 1, Answer::Recorded, Some(anchor.clone()))
-        .await
-        .unwrap();
+    outbox.answered(lease_of(&first), 1, Answer::Recorded, Some(anchor.clone())).await.unwrap();
     outbox.owed().wait_for(|owed| owed.seen.is_some()).await.unwrap();
     let before = now(&outbox);
     let outbox = reopened(outbox, dir.path()).await;
