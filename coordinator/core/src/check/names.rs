@@ -56,7 +56,7 @@ pub(super) fn problems(draft: &Draft<'_>) -> Vec<Problem> {
     names.found
 }
 
-impl<'a> Names<'a> {
+impl Names<'_> {
     fn of_unit(&mut self, site: &Site<'_>) {
         let unit = site.unit;
         for (nth, id) in unit.after.iter().enumerate() {
@@ -102,9 +102,8 @@ impl<'a> Names<'a> {
 
     fn unit(&mut self, id: &UnitId, place: String) {
         if !self.units.contains_key(id) {
-            let known: Vec<&'a str> = self.units.keys().map(|unit| unit.as_str()).collect();
-            let message = format!("no unit is called `{id}`");
-            self.unknown(message, (id.as_str(), &known), place);
+            let near = self.near(id.as_str(), |names| names.units.keys().map(|unit| unit.as_str()));
+            self.unknown(format!("no unit is called `{id}`"), near, place);
         }
     }
 
@@ -121,30 +120,35 @@ impl<'a> Names<'a> {
 
     fn task(&mut self, id: &TaskId, place: String) {
         if !self.tasks.contains(&id) {
-            let known: Vec<&'a str> = self.tasks.iter().map(|task| task.as_str()).collect();
-            let message = format!("no task is called `{id}`");
-            self.unknown(message, (id.as_str(), &known), place);
+            let near = self.near(id.as_str(), |names| names.tasks.iter().map(|task| task.as_str()));
+            self.unknown(format!("no task is called `{id}`"), near, place);
         }
     }
 
     fn port(&mut self, port: &PortRef, place: String) {
-        let Some(unit) = self.units.get(&port.unit) else { return self.unit(&port.unit, place) };
-        let known: Vec<&'a str> = unit.outputs.iter().map(|output| output.port.as_str()).collect();
+        let Some(unit) = self.units.get(&port.unit).copied() else {
+            return self.unit(&port.unit, place);
+        };
         let name = port.port.as_str();
-        if !known.contains(&name) {
-            let message = format!("unit `{}` has no output `{}`", port.unit, port.port);
-            self.unknown(message, (name, &known), place);
+        let ports = || unit.outputs.iter().map(|output| output.port.as_str());
+        if !ports().any(|known| known == name) {
+            let near = self.near(name, |_| ports());
+            let message = format!("unit `{}` has no output `{name}`", port.unit);
+            self.unknown(message, near, place);
         }
     }
 
-    fn unknown(&mut self, message: String, (name, known): (&str, &[&str]), place: String) {
-        let near = match self.guesses.checked_sub(1) {
-            Some(left) => {
-                self.guesses = left;
-                did_you_mean(name, known.iter().copied())
-            }
-            None => String::new(),
-        };
+    fn unknown(&mut self, message: String, near: String, place: String) {
         self.found.push(Problem::error(Code::UnknownName, place, message).with_fix(near));
+    }
+
+    /// The name that was probably meant, as long as there are guesses left.
+    fn near<'s, I>(&'s mut self, name: &str, known: impl FnOnce(&'s Self) -> I) -> String
+    where
+        I: Iterator<Item = &'s str>,
+    {
+        let Some(left) = self.guesses.checked_sub(1) else { return String::new() };
+        self.guesses = left;
+        did_you_mean(name, known(self))
     }
 }
