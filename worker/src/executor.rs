@@ -12,6 +12,7 @@ use std::path::Path;
 use ganger_shared::failure::{Failure, FailureClass};
 use ganger_shared::fleet::AgentFacts;
 use ganger_shared::link::Started;
+use ganger_shared::redact::Redactor;
 use ganger_shared::spec::{Assignment, Body};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -69,6 +70,8 @@ pub struct Program {
 pub struct Heard {
     /// It shows that work goes on.
     pub progress: bool,
+    /// What people are shown of it, where that is not the line itself.
+    pub shown: Option<String>,
     /// What it tells.
     pub events: Vec<ExecEvent>,
 }
@@ -107,6 +110,17 @@ impl Conclusion {
     /// The end of a program that says nothing of itself.
     pub fn silent(failure: Option<Failure>) -> Self {
         Self { failure, ..Self::default() }
+    }
+
+    /// The same in words that may be logged and shown.
+    fn without_secrets(self, redactor: &Redactor) -> Self {
+        let clean = |failure: Failure| Failure::new(failure.class, redactor.text(&failure.message));
+        Self {
+            failure: self.failure.map(clean),
+            summary: redactor.text(&self.summary),
+            denied: self.denied.iter().map(|tool| redactor.text(tool)).collect(),
+            ..self
+        }
     }
 }
 

@@ -28,7 +28,9 @@ mod warm;
 
 pub(crate) use measure::drift;
 pub use measure::{Baseline, Drift};
-pub use reclaim::{Alive, Found, ReclaimError, Refusal, reclaim, survey};
+pub use reclaim::{
+    Alive, Found, ReclaimError, Reclaimed, Refusal, keep_orphans, reclaim, reclaim_kept, survey,
+};
 pub use warm::{WARM_MAX, refill};
 
 /// The file in a room that says whose it is; a directory without it is a stranger's.
@@ -59,11 +61,11 @@ pub async fn prepare(site: &Site, assignment: &Assignment) -> Result<Room, Failu
     let unfinished = Unfinished::claim(&dir)?;
     let dir = dir.canonicalize().map_err(|error| file_failed("find", &dir, &error))?;
     let room = room(&dir, assignment.source.is_some());
+    let source = assignment.source.clone();
+    write_about(&dir, &About { lease, source, kept_since: None, handed_in: None })?;
     for path in [&room.home, &room.tmp, &room.evidence] {
         make_private(path).map_err(|error| file_failed("make", path, &error))?;
     }
-    let source = assignment.source.clone();
-    write_about(&dir, &About { lease, source, kept_since: None, handed_in: None })?;
     match &assignment.source {
         None => {
             fs::create_dir_all(&room.tree).map_err(|e| file_failed("make", &room.tree, &e))?;
@@ -100,9 +102,8 @@ pub async fn discard(site: &Site, assignment: &Assignment, keep: Keep) -> Result
     match keep {
         Keep::Nothing => remove(dir).await,
         Keep::Tree => {
-            let mut about = read_about(&dir)?;
-            about.kept_since = Some(now_secs());
-            write_about(&dir, &about)?;
+            let about = read_about(&dir)?;
+            write_about(&dir, &About { kept_since: Some(now_secs()), ..about })?;
             for part in ["tmp", "caches"] {
                 if dir.join(part).exists() {
                     remove(dir.join(part)).await?;

@@ -10,9 +10,12 @@
 //! workspace::discard(&Site, &Assignment, Keep)                        -> Result<(), Failure>
 //! executor::agents(&Config)                                           -> Vec<AgentFacts>
 //! workspace::refill(&Site, &Source)                                   -> Result<usize, Failure>
+//! workspace::keep_orphans(&Site, &[Lease])                            -> Vec<PathBuf>
 //! ```
 //!
 //! `refill` prepares trees ahead; it is for when a program runs, in a task nobody waits for.
+//! `keep_orphans` is for the worker's start: rooms of no live lease are kept for people from then
+//! on, and directories that nobody knows are named.
 //!
 //! `prepare` and `start` clean up after themselves when dropped half way; `discard` finds what is
 //! left by the lease alone. Large things never come through here: only paths and digests.

@@ -43,7 +43,7 @@ impl Executor for Command {
 
     /// Compilers and test programs write their progress to either output.
     fn heard(&mut self, _line: &Line) -> Heard {
-        Heard { progress: true, events: Vec::new() }
+        Heard { progress: true, ..Heard::default() }
     }
 
     fn told(&mut self, command: ExecCommand) -> Reply {

@@ -178,7 +178,8 @@ impl Course {
         if heard.progress {
             self.activity.lines += 1;
             // Whole lines are redacted before they are cut, or half a secret could stay.
-            self.activity.last = shown(&self.redactor, &line.text);
+            let words = heard.shown.as_deref().unwrap_or(&line.text);
+            self.activity.last = shown(&self.redactor, words);
         }
         let redactor = &self.redactor;
         self.waiting.extend(heard.events.into_iter().map(|event| clean(redactor, event)));
@@ -222,7 +223,10 @@ impl Course {
             }
         }
         let tail = tail::of(&captures, &self.redactor);
-        let conclusion = self.executor.ended(exit, &tail);
+        for capture in &mut captures {
+            capture.tail = tail::end_of(capture, &self.redactor);
+        }
+        let conclusion = self.executor.ended(exit, &tail).without_secrets(&self.redactor);
         let rest = ExecEnd {
             failure: None,
             exit,

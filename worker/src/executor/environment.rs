@@ -8,7 +8,7 @@ use std::fs;
 
 use ganger_shared::failure::{Failure, FailureClass};
 use ganger_shared::redact::Redactor;
-use ganger_shared::spec::Assignment;
+use ganger_shared::spec::{Assignment, Body};
 
 use crate::attempts::port::{Room, Site};
 
@@ -56,7 +56,7 @@ pub fn let_through(assignment: &Assignment) -> Result<BTreeMap<String, String>, 
     Ok(through)
 }
 
-/// Knows every value that was let through, and the worker's own token.
+/// Knows every value that was let through or set for the agent, and the worker's own token.
 pub fn redactor(site: &Site, assignment: &Assignment) -> Redactor {
     let mut redactor = Redactor::new();
     let mut guard = |name: &str, value: &str| {
@@ -68,6 +68,12 @@ pub fn redactor(site: &Site, assignment: &Assignment) -> Redactor {
     for name in &assignment.env {
         if let Ok(value) = std::env::var(name) {
             guard(name, &value);
+        }
+    }
+    if let Body::Agent(task) = &assignment.body {
+        let agent = site.config.agents.iter().find(|agent| agent.name == task.agent);
+        for (name, value) in agent.into_iter().flat_map(|agent| &agent.env) {
+            guard(name, value);
         }
     }
     if let Ok(token) = fs::read_to_string(&site.config.token_file) {

@@ -161,9 +161,13 @@ impl Executor for Scripted {
         if line.stream != Stream::Stdout {
             return Heard::default();
         }
-        let say =
-            if line.cut.is_none() { serde_json::from_str::<Say>(&line.text).ok() } else { None };
-        Heard { progress: true, events: say.and_then(|say| self.take(say)).into_iter().collect() }
+        let plain = Heard { progress: true, ..Heard::default() };
+        if line.cut.is_some() {
+            return plain;
+        }
+        let Ok(say) = serde_json::from_str::<Say>(&line.text) else { return plain };
+        let shown = Some(say.words());
+        Heard { shown, events: self.take(say).into_iter().collect(), ..plain }
     }
 
     fn told(&mut self, command: ExecCommand) -> Reply {

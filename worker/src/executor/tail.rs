@@ -23,7 +23,8 @@ pub(crate) fn of(captures: &[Capture], redactor: &Redactor) -> String {
     both.into_iter().flatten().find(|tail| !tail.is_empty()).unwrap_or_default()
 }
 
-fn end_of(capture: &Capture, redactor: &Redactor) -> String {
+/// The end of one output.
+pub(crate) fn end_of(capture: &Capture, redactor: &Redactor) -> String {
     // Past its bound the file does not hold the end; the pump remembered it.
     let window = match capture.truncated() {
         None => window(&capture.path).unwrap_or_else(|_| capture.tail.clone().into_bytes()),

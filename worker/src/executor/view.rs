@@ -18,7 +18,7 @@ use crate::isolation::{Access, Bind, Containment};
 const SYSTEM: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store"];
 /// Never shown because a variable names it.
-const NEVER: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
+const NEVER: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/tmp"];
 
 pub(super) fn containment(
     site: &Site,
@@ -80,6 +80,7 @@ fn may_be_shown(path: &Path, data: &Path) -> bool {
     path.is_absolute()
         && path.is_dir()
         && path.components().count() > 1
+        && path != Path::new("/tmp")
         && !NEVER.iter().any(|never| path.starts_with(never))
         && !real.starts_with(data)
         && !data.starts_with(&real)

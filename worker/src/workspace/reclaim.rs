@@ -5,13 +5,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ganger_git::Residue;
 use ganger_shared::failure::Failure;
 use ganger_shared::ids::CommitId;
+use ganger_shared::link::Lease;
 use thiserror::Error;
 
-use super::{ABOUT, About, CHECKOUT, checkout, read_about, remove};
+use super::{ABOUT, About, CHECKOUT, checkout, now_secs, read_about, remove, write_about};
 use crate::attempts::port::Site;
 
 /// A directory among the rooms.
@@ -105,6 +107,49 @@ pub fn survey(site: &Site) -> Vec<Found> {
         .collect();
     found.sort_by(|a, b| place(a).cmp(place(b)));
     found
+}
+
+/// At a worker's start: rooms of no live lease are kept for people from now on, and transfers that
+/// were cut short are cleared. Gives what lies there that nobody knows.
+pub fn keep_orphans(site: &Site, live: &[Lease]) -> Vec<PathBuf> {
+    for entry in fs::read_dir(site.transfers()).into_iter().flatten().flatten() {
+        // What stays only takes room.
+        let _ = fs::remove_file(entry.path());
+    }
+    let mut unknown = Vec::new();
+    for found in survey(site) {
+        match found {
+            Found::Unknown { dir } => unknown.push(dir),
+            Found::Room { dir, about } if about.kept_since.is_none() => {
+                if live.contains(&about.lease) {
+                    continue;
+                }
+                let kept = About { kept_since: Some(now_secs()), ..*about };
+                if let Err(failure) = write_about(&dir, &kept) {
+                    tracing::warn!(message = failure.message, "a room is not marked as kept");
+                }
+            }
+            Found::Room { .. } => {}
+        }
+    }
+    unknown
+}
+
+/// What became of one kept room.
+pub type Reclaimed = (PathBuf, Result<(), ReclaimError>);
+
+/// Reclaims the rooms that were kept for longer than `age`; those that refuse are named.
+pub async fn reclaim_kept(site: &Site, age: Duration) -> Vec<Reclaimed> {
+    let before = now_secs().saturating_sub(age.as_secs());
+    let mut reclaimed = Vec::new();
+    for found in survey(site) {
+        let Found::Room { dir, about } = found else { continue };
+        if about.kept_since.is_some_and(|since| since <= before) {
+            let result = reclaim(site, &dir).await;
+            reclaimed.push((dir, result));
+        }
+    }
+    reclaimed
 }
 
 fn place(found: &Found) -> &Path {

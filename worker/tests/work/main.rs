@@ -49,7 +49,8 @@ const TESTS: &[Test] = tests! {
         a_link_that_leads_out_is_a_scope_violation,
         a_repository_inside_the_tree_is_named,
         a_leak_into_the_mirror_is_found,
-        an_isolated_attempt_sees_no_token_and_no_mirror;
+        an_isolated_attempt_sees_no_token_and_no_mirror,
+        a_cache_that_is_let_through_is_changed_in_a_copy_only;
     checks: a_check_passes_or_fails_by_its_exit_code,
         an_edited_pinned_file_is_put_back_before_measuring,
         a_check_that_changes_its_subject_has_not_measured_it,
@@ -60,6 +61,7 @@ const TESTS: &[Test] = tests! {
         a_dropped_preparation_leaves_nothing,
         a_discarded_room_keeps_the_agents_commits,
         reclaim_refuses_whatever_would_be_lost,
+        an_orphaned_room_is_kept_and_reclaimed_later,
         reclaim_refuses_the_living,
         reclaim_removes_what_was_handed_in_and_no_strangers,
         git_configuration_stays_with_its_attempt;
@@ -99,9 +101,11 @@ fn run(arguments: &[String]) -> ExitCode {
 
 /// Setting a variable of a running process is not safe, so the tests run in one that has it.
 fn with_a_secret(arguments: &[String]) -> ExitCode {
+    let cache = tempfile::tempdir().unwrap();
     let status = std::process::Command::new("/proc/self/exe")
         .args(arguments)
         .env(secrets::NAME, secrets::VALUE)
+        .env(scopes::CACHE, cache.path())
         .status()
         .unwrap();
     if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

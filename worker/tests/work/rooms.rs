@@ -135,15 +135,16 @@ pub fn a_discarded_room_keeps_the_agents_commits() {
 pub fn reclaim_refuses_whatever_would_be_lost() {
     block_on(async {
         let ground = Ground::new().await;
-        let dirty = |run: &'static str| (run, "");
-        let cases = [
-            dirty("echo x >> README.md"),
-            dirty("echo x > untracked"),
-            dirty("mkdir target && echo x > target/new"),
-            dirty("echo x >> README.md; git stash -q"),
-            dirty("git checkout -q --detach; git commit -q --allow-empty -m mine"),
-        ];
-        for (run, _) in cases {
+        let paths = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+        let unreachable = "git checkout -q --detach; git -c maintenance.auto=false \
+                           commit -q --allow-empty -m mine";
+        for (run, wanted) in [
+            ("echo x >> README.md", Refusal::Dirty { changed: paths(&["README.md"]) }),
+            ("echo x > untracked", Refusal::Dirty { changed: paths(&["untracked"]) }),
+            ("mkdir target; echo x > target/new", Refusal::Ignored { paths: paths(&["target/"]) }),
+            ("echo x >> README.md; git stash -q", Refusal::Stashed),
+            (unreachable, Refusal::Unreachable { commits: vec![] }),
+        ] {
             let assignment = ground.command("true", &["**"]);
             let went = ground.go(&assignment).await;
             workspace::discard(&ground.site, &assignment, Keep::Tree).await.unwrap();
@@ -152,10 +153,44 @@ pub fn reclaim_refuses_whatever_would_be_lost() {
                 .current_dir(&went.room.tree)
                 .status();
             assert!(ran.unwrap().success());
-            let refused = workspace::reclaim(&ground.site, &went.room.dir).await;
-            assert!(matches!(refused, Err(ReclaimError::Refused { .. })), "{run}: {refused:?}");
+            let mut refused = refusal(workspace::reclaim(&ground.site, &went.room.dir).await);
+            if let Refusal::Unreachable { commits } = &mut refused {
+                assert_eq!(commits.drain(..).count(), 1);
+            }
+            assert_eq!(refused, wanted, "{run}");
             assert!(went.room.tree.exists());
         }
+    });
+}
+
+fn refusal(result: Result<(), ReclaimError>) -> Refusal {
+    match result {
+        Err(ReclaimError::Refused { refusal, .. }) => refusal,
+        other @ (Ok(()) | Err(ReclaimError::Unknown { .. } | ReclaimError::Failed { .. })) => {
+            panic!("{other:?}")
+        }
+    }
+}
+
+/// A room that a dead worker left is kept for people, and reclaimed once it was kept long enough.
+#[cfg_attr(any(), test)]
+pub fn an_orphaned_room_is_kept_and_reclaimed_later() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let (dead, live) = (ground.command("true", &[]), ground.command("true", &[]));
+        let room = workspace::prepare(&ground.site, &dead).await.unwrap();
+        let used = workspace::prepare(&ground.site, &live).await.unwrap();
+        write(&ground.site.transfers().join("torn.bundle"), "x");
+        fs::create_dir(ground.site.attempts().join("stranger")).unwrap();
+        let unknown = workspace::keep_orphans(&ground.site, &[lease_of(&live)]);
+        assert_eq!(unknown, [ground.site.attempts().join("stranger")]);
+        assert_eq!(files(&ground.site.transfers()).len(), 0);
+        let week = Duration::from_hours(24 * 7);
+        assert!(workspace::reclaim_kept(&ground.site, week).await.is_empty());
+        let reclaimed = workspace::reclaim_kept(&ground.site, Duration::ZERO).await;
+        assert_eq!(reclaimed.len(), 1);
+        assert!(reclaimed[0].1.is_ok(), "{reclaimed:?}");
+        assert!(!room.dir.exists() && used.dir.exists());
     });
 }
 
@@ -166,10 +201,6 @@ pub fn reclaim_refuses_the_living() {
         let ground = Ground::new().await;
         let assignment = ground.command("sleep 1000", &["**"]);
         let room = workspace::prepare(&ground.site, &assignment).await.unwrap();
-        let refusal = |result| match result {
-            Err(ReclaimError::Refused { refusal, .. }) => refusal,
-            other => panic!("{other:?}"),
-        };
         let unused = workspace::reclaim(&ground.site, &room.dir).await;
         assert_eq!(refusal(unused), Refusal::InUse);
         let (running, _events) = ground.start(&assignment, &room).await;

@@ -84,6 +84,29 @@ pub fn an_isolated_attempt_sees_no_token_and_no_mirror() {
     });
 }
 
+/// The variable `main` sets for this process: a directory on the host.
+pub const CACHE: &str = "WORK_TEST_CACHE";
+
+/// A directory that a variable points to is seen, and what an attempt changes there is its own.
+#[cfg_attr(any(), test)]
+pub fn a_cache_that_is_let_through_is_changed_in_a_copy_only() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let cache = std::path::PathBuf::from(std::env::var_os(CACHE).unwrap());
+        if !ground.site.host.overlay {
+            eprintln!("this host has no overlay: {:?}", ground.site.host.refused);
+            return;
+        }
+        std::fs::write(cache.join("kept"), "warm").unwrap();
+        let run = format!("cat ${CACHE}/kept && echo cold > ${CACHE}/kept && cat ${CACHE}/kept");
+        let mut assignment = ground.command(&run, &[]);
+        assignment.env = vec![CACHE.to_owned()];
+        let went = ground.go(&assignment).await;
+        assert_eq!(went.delivery().excerpt, "warmcold");
+        assert_eq!(std::fs::read_to_string(cache.join("kept")).unwrap(), "warm");
+    });
+}
+
 /// A host that allows nothing but to hold on to descendants.
 pub fn open_host() -> Host {
     Host {

@@ -40,6 +40,8 @@ pub fn a_value_let_through_is_never_kept() {
         assert_eq!(*summary, format!("the value is [REDACTED:{NAME}]"));
         let text = ExecEvent::Text { text: summary.clone() };
         assert!(went.events.contains(&text), "{:?}", went.events);
+        let shown = format!("{:?} {:?}", went.end, went.events);
+        assert!(!shown.contains(VALUE), "{shown}");
         let kept = fs::read_to_string(went.room.evidence.join("stderr.txt")).unwrap();
         let marks = kept.matches(&format!("[REDACTED:{NAME}]")).count();
         assert_eq!(marks, 3, "{kept}");

@@ -28,6 +28,29 @@ pub(super) enum Say {
     Ended { failure: Option<Failure>, summary: Option<String>, no_change: bool },
 }
 
+impl Say {
+    /// What people are shown of it.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Started { .. } => "started".to_owned(),
+            Self::Activity => "working".to_owned(),
+            Self::Text { text } => text.clone(),
+            Self::ToolStart { name, .. } => format!("{name} …"),
+            Self::ToolEnd { ok: true, .. } => "done".to_owned(),
+            Self::ToolEnd { ok: false, .. } => "failed".to_owned(),
+            Self::Permission { tool, allowed: true } => format!("{tool}: allowed"),
+            Self::Permission { tool, allowed: false } => format!("{tool}: denied"),
+            Self::Usage { .. } => "usage".to_owned(),
+            Self::Context { percent } => format!("context {percent} %"),
+            Self::Retry { class, .. } => format!("trying again after {class}"),
+            Self::RateLimit { .. } => "asked to slow down".to_owned(),
+            Self::Artifact { path } => format!("made {}", path.display()),
+            Self::Ended { failure: None, .. } => "ended".to_owned(),
+            Self::Ended { failure: Some(failure), .. } => format!("failed: {}", failure.message),
+        }
+    }
+}
+
 /// What the agent is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
