@@ -109,9 +109,40 @@ impl Artifacts {
         Ok(artifact)
     }
 
+    /// Makes a file an artifact: hashed, synced and moved here from its place on the same disk.
+    pub fn put_file(&self, file: &Path) -> Result<ArtifactRef, PutError> {
+        let unnamed = |source| PutError::File { path: file.to_owned(), source };
+        let open = File::open(file).map_err(unnamed)?;
+        let bytes = open.metadata().map_err(unnamed)?.len();
+        let artifact = ArtifactRef { sha256: reader::digest_of(&open).map_err(unnamed)?, bytes };
+        if self.has(&artifact.sha256) {
+            fs::remove_file(file).map_err(unnamed)?;
+            return Ok(artifact);
+        }
+        let max = self.options.artifact_bytes_max;
+        if bytes > max {
+            return Err(BeginError::TooLarge { sha256: artifact.sha256, bytes, max }.into());
+        }
+        let sha256 = artifact.sha256;
+        let named = open.sync_all().and_then(|()| self.name(file, &sha256));
+        named.map_err(|source| PutError::Io { sha256, source })?;
+        Ok(artifact)
+    }
+
+    /// How many bytes of an unfinished upload are here.
+    pub fn received(&self, sha256: &Digest) -> u64 {
+        fs::metadata(self.partial(sha256)).map_or(0, |partial| partial.len())
+    }
+
     /// Says whether an artifact is here, whole.
     pub fn has(&self, sha256: &Digest) -> bool {
         self.path(sha256).is_file()
+    }
+
+    /// The file that holds an artifact, for programs that read files; never to be written.
+    pub fn file(&self, sha256: &Digest) -> Option<PathBuf> {
+        let path = self.path(sha256);
+        path.is_file().then_some(path)
     }
 
     /// Opens an artifact for reading.

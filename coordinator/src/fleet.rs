@@ -10,9 +10,10 @@ mod recorder;
 use std::collections::BTreeMap;
 
 use ganger_coordinator_core::fleet::{
-    Attached, Fleet, Folded, HeldClaim, Input, Now, Wanted,
+    Attached, Demand, Fleet, Folded, HeldClaim, Input, Now, Wanted,
 };
 use ganger_coordinator_core::run::{EffectId, SlotWant};
+use ganger_shared::fleet::WorkerFacts;
 use ganger_shared::ids::{InstanceId, ProjectId, RepositoryId, RunId, UnitId, WorkerId};
 use ganger_shared::limits::Limits;
 use ganger_shared::link::{Beat, CoordinatorSays, Hello, Lease, Progress};
@@ -131,6 +132,10 @@ pub enum FleetMessage {
     Tick,
     /// List workers.
     List(oneshot::Sender<Vec<WorkerView>>),
+    /// What the workers that are here offer.
+    Facts(oneshot::Sender<Vec<WorkerFacts>>),
+    /// What is wanted of the fleet.
+    Demand(oneshot::Sender<Vec<Demand>>),
     /// How far a run's live work is, from the last beats.
     Progress {
         /// Which run.
@@ -228,7 +233,7 @@ impl Actor for FleetActor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            FleetMessage::Begin(house) => state.begin(*house),
+            FleetMessage::Begin(house) => state.begin(*house)?,
             FleetMessage::Open => state.tell(Input::Open),
             FleetMessage::Attach { hello, outbound, port } => {
                 state.attach(&myself, *hello, outbound, port).await?;
@@ -256,6 +261,8 @@ impl Actor for FleetActor {
             FleetMessage::Say { worker, says } => state.say(&worker, *says),
             FleetMessage::Tick => state.tick(),
             FleetMessage::List(port) => drop(port.send(state.core.workers())),
+            FleetMessage::Facts(port) => drop(port.send(state.core.facts())),
+            FleetMessage::Demand(port) => drop(port.send(state.core.demand())),
             FleetMessage::Progress { run, port } => drop(port.send(state.progress_of(&run))),
             FleetMessage::Explain { run, unit, port } => {
                 let waiting = state.core.explain(&run, &unit);
@@ -292,9 +299,13 @@ impl Actor for FleetActor {
 }
 
 impl State {
-    fn begin(&mut self, house: House) {
+    /// Workers of earlier starts are remembered, so that they are listed before they are back.
+    fn begin(&mut self, house: House) -> Result<(), ActorProcessingErr> {
+        let now = self.now();
+        recorder::replay(&house.store, |event| self.core.remember(now, event))?;
         self.recorder = Some(recorder::Recorder::start(house.store.clone(), house.clock));
         self.house = Some(house);
+        Ok(())
     }
 
     fn now(&self) -> Now {

@@ -43,7 +43,7 @@ pub use anchor::{Anchor, Standing};
 pub use chain::{Bad, BadKind};
 pub use counters::Syncs;
 pub use error::{AppendError, CloseError, OpenError, ReadError};
-pub use export::{ExportError, export};
+pub use export::{ExportError, Exported, export, exported};
 pub use index::FlushAt;
 pub use memory::MemoryJournal;
 pub use open::{IndexOutcome, OpenReport};

@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ganger_coordinator_core::run::{Command, Decided, Reply, Run, RunState};
+use ganger_shared::digest::Digest;
 use ganger_shared::event::{Envelope, RunEvent};
-use ganger_shared::ids::RunId;
+use ganger_shared::ids::{IdempotencyKey, RunId};
 use ganger_shared::limits;
 use ganger_shared::link::Answer;
 use ganger_shared::rejection::Rejection;
@@ -104,6 +105,8 @@ impl Actor for RunActor {
             RunMessage::Flush => state.flush(&myself).await?,
             RunMessage::Attached { worker } => state.hand_out_to(&worker),
             RunMessage::View(port) => drop(port.send(state.run.view())),
+            RunMessage::Row(port) => drop(port.send(state.run.row())),
+            RunMessage::Called { key, port } => drop(port.send(state.called(&key))),
             RunMessage::Explain { unit, port } => drop(port.send(state.explain(&unit))),
             RunMessage::Watch(port) => drop(port.send(state.watch())),
         }
@@ -224,7 +227,7 @@ impl State {
             | AppendError::Empty { .. }
             | AppendError::TooLarge { .. }
             | AppendError::BatchTooLarge { .. }
-            | AppendError::NotALine { .. }
+            | AppendError::NotJson { .. }
             | AppendError::DiskFull { .. }
             | AppendError::Full { .. } => {
                 self.fold()?;
@@ -262,12 +265,17 @@ impl State {
                     | Reply::Declined
                     | Reply::Reconciled { .. } => Answer::RetryLater,
                 };
-                session.answered(lease, number, answer, Some(self.house.store.tip().into()));
+                session.answered(lease, number, answer, Some(self.house.store.tip()));
             }
             ReplyTo::Fleet { token, .. } => self.answer_offer(token, outcome),
             ReplyTo::Session(session) => session.reconciled(outcome),
             ReplyTo::Unheld(session) => session.unheld(outcome),
         }
+    }
+
+    fn called(&self, key: &IdempotencyKey) -> Option<(Digest, u64)> {
+        let (_, body) = self.run.calls().find(|(other, _)| *other == key)?;
+        Some((*body, self.run.sequence()))
     }
 
     fn watch(&self) -> Watching {

@@ -5,6 +5,7 @@
 //! answered `retry_later` until somebody says that it may be folded again.
 
 mod list;
+mod parking;
 mod quarantine;
 mod reconcile;
 mod submit;
@@ -80,7 +81,16 @@ pub enum RunsMessage {
     /// List runs.
     List {
         /// The answer: every run, newest first.
-        port: oneshot::Sender<Vec<RunRow>>,
+        port: oneshot::Sender<Vec<Listed>>,
+    },
+    /// The run that a submit under this key makes or made.
+    Reserve {
+        /// The key.
+        key: IdempotencyKey,
+        /// The id it gets if the key is new; absent to only ask.
+        new: Option<RunId>,
+        /// The answer; nothing for a new key that was only asked about.
+        port: oneshot::Sender<Option<RunId>>,
     },
     /// Fold a quarantined run again.
     Release {
@@ -94,6 +104,14 @@ pub enum RunsMessage {
         /// Why.
         reason: String,
     },
+}
+
+/// One run of a list.
+pub struct Listed {
+    /// As it stood when its state last changed.
+    pub row: RunRow,
+    /// Whom to ask how it stands now; absent for a run that is over.
+    pub live: Option<ActorRef<RunMessage>>,
 }
 
 /// How a run stands.
@@ -129,6 +147,8 @@ pub struct State {
     quarantined: BTreeMap<RunId, String>,
     /// Told when the coordinator must end.
     fatal: Option<mpsc::Sender<String>>,
+    /// Callers that came before every run was folded.
+    parked: Vec<RunsMessage>,
 }
 
 impl Actor for RunsActor {
@@ -150,6 +170,7 @@ impl Actor for RunsActor {
         message: RunsMessage,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
+        let Some(message) = state.park(message) else { return Ok(()) };
         match message {
             RunsMessage::Open(house) => state.open(&myself, *house).await?,
             RunsMessage::Standing(standing) => state.standing(*standing)?,
@@ -164,13 +185,14 @@ impl Actor for RunsActor {
             }
             RunsMessage::Attached { worker } => state.attached(&worker),
             RunsMessage::List { port } => drop(port.send(state.list())),
+            RunsMessage::Reserve { key, new, port } => drop(port.send(state.reserve(key, new))),
             RunsMessage::Release { name, port } => {
                 let released = state.release(&myself, &name).await?;
                 drop(port.send(released));
             }
             RunsMessage::JournalFailed { reason } => state.fatal(reason),
         }
-        Ok(())
+        state.unpark(&myself)
     }
 
     async fn handle_supervisor_evt(

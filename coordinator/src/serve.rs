@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::fleet::{self, FleetMessage};
 use crate::house::House;
-use crate::journal::{EventStore, Journal};
+use crate::journal::{EventStore, IndexOutcome, Journal, OpenReport};
 use crate::root::{self, Children, Root, RootMessage};
 use crate::runs::RunsMessage;
 use crate::services::{self, Api, Authority};
@@ -183,7 +183,7 @@ async fn open(config: &Config) -> Result<Opened, StartError> {
     let dir = config.data.join("journal");
     let opening = tokio::task::spawn_blocking(move || Journal::open(&dir, options));
     let (journal, report) = opening.await.map_err(|_| StartError::Panicked)??;
-    let repairs = report.repairs();
+    let repairs = repairs(&report);
     for repair in &repairs {
         tracing::warn!(%repair, "the store was repaired");
     }
@@ -195,6 +195,31 @@ async fn open(config: &Config) -> Result<Opened, StartError> {
     let store = EventStore::Disk(journal.clone());
     let mirrors = Mirrors::new(git, mirrors, artifacts.clone());
     Ok(Opened { journal, store, artifacts, mirrors, scratch, repairs })
+}
+
+/// What opening the store had to do, a line each.
+fn repairs(report: &OpenReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(cut) = &report.log.cut {
+        lines.push(format!("cut an unfinished batch off the log: {cut:?}"));
+    }
+    lines.extend(report.removed.iter().map(|path| format!("removed {}", path.display())));
+    match &report.index {
+        IndexOutcome::Kept => {}
+        IndexOutcome::Completed { lines: added } => {
+            lines.push(format!("index: {added} lines completed from the log"));
+        }
+        IndexOutcome::Rebuilt { why, lines: held, .. } => {
+            lines.push(format!("index: rebuilt from the log, {held} lines: {why}"));
+        }
+    }
+    if report.loss_accepted {
+        lines.push("a loss was accepted; a new generation begins".to_owned());
+    }
+    if !report.reserve {
+        lines.push("there is no room for the reserve file".to_owned());
+    }
+    lines
 }
 
 async fn record_start(opened: &Opened, clock: Clock) -> Result<(), StartError> {

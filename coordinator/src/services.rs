@@ -3,12 +3,14 @@
 //! Nothing is decided here but whether the caller may ask at all.
 
 mod artifact;
+mod ask;
 mod authority;
 mod delivery;
 mod fleet;
 mod journal;
 mod later;
 mod link;
+mod page;
 mod plan;
 mod run;
 mod source;
@@ -27,8 +29,8 @@ use crate::house::House;
 use crate::tokens::Tokens;
 use crate::trees::Mirrors;
 
-pub use authority::{Authority, Principal};
-pub(crate) use authority::principal;
+pub use authority::Authority;
+pub(crate) use authority::{Principal, any_of, principal};
 
 /// What every service is handed.
 #[derive(Clone)]

@@ -156,7 +156,7 @@ impl Actor for SessionActor {
             protocol: PROTOCOL.min(hello.protocol_max),
             beat_ms: house.limits.beat_ms,
             lease_ms: house.limits.lease_ms,
-            anchor: house.store.tip().into(),
+            anchor: house.store.tip(),
         }));
         let (worker, instance) = (hello.facts.worker.clone(), hello.facts.instance.clone());
         Ok(State {

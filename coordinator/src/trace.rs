@@ -29,7 +29,7 @@ pub fn project(projector: &Projector, run: &Run, events: &[Envelope<RunEvent>]) 
         }
         if let RunEvent::RunSubmitted(_) = envelope.event {
             let attributes = vec![(attribute::RUN, AttributeValue::from(trace.to_owned()))];
-            projector.run_started(trace, envelope.at.unix_ms(), attributes);
+            projector.run_started(trace, ms(envelope.at), attributes);
         }
     }
 }
@@ -95,6 +95,11 @@ fn records(run: &Run, trace: &str, envelope: &Envelope<RunEvent>) -> Vec<SpanRec
     }
 }
 
+/// Milliseconds since the epoch; no event is from before it.
+fn ms(at: Timestamp) -> u64 {
+    at.unix_ms().try_into().unwrap_or(0)
+}
+
 fn find<'a>(run: &'a Run, id: &AttemptId) -> Option<(&'a ganger_coordinator_core::run::Unit, usize)> {
     let unit = run.units().iter().find(|unit| unit.spec.id == id.unit)?;
     let at = unit.attempts.iter().position(|attempt| attempt.lease.attempt == *id)?;
@@ -108,7 +113,7 @@ fn queue_wait(run: &Run, trace: &str, id: &AttemptId, at: Timestamp) -> Option<S
         None => unit.ready_at.unwrap_or(at),
     };
     let key = SpanKey::Unit(id.unit.to_string()).named(span::QUEUE_WAIT, id.to_string());
-    let times = (since.unix_ms(), at.unix_ms());
+    let times = (ms(since), ms(at));
     let parent = Parent::Key(SpanKey::Unit(id.unit.to_string()));
     Some(SpanRecord { parent, ..SpanRecord::new(trace, key, span::QUEUE_WAIT, times) })
 }
@@ -120,12 +125,12 @@ fn attempt_span(run: &Run, trace: &str, id: &AttemptId, at: Timestamp) -> Option
         .checked_sub(1)
         .map(|before| {
             let earlier = unit.attempts[before].lease.attempt.to_string();
-            Link::to(trace, &SpanKey::Attempt(earlier), link::RETRY_OF)
+            Link::to(trace, SpanKey::Attempt(earlier), link::RETRY_OF)
         })
         .into_iter()
         .collect();
     let text = |text: &str| AttributeValue::from(text.to_owned());
-    let times = (attempt.leased_at.unix_ms(), at.unix_ms());
+    let times = (ms(attempt.leased_at), ms(at));
     Some(SpanRecord {
         parent: Parent::Key(SpanKey::Unit(id.unit.to_string())),
         status: status(attempt),
@@ -154,7 +159,7 @@ fn check_span(run: &Run, trace: &str, id: &CheckId, at: Timestamp) -> Option<Spa
     };
     let attributes = vec![(attribute::CHECK, AttributeValue::from(id.check.to_string()))];
     let parent = Parent::Key(SpanKey::Unit(id.unit.to_string()));
-    let times = (leased.unix_ms(), at.unix_ms());
+    let times = (ms(leased), ms(at));
     let record = SpanRecord::new(trace, check_key(id), span::CHECK, times);
     Some(SpanRecord { parent, status, attributes, ..record })
 }
@@ -180,7 +185,7 @@ fn unit_span(
 ) -> Vec<SpanRecord> {
     let first = run.units().iter().find(|other| other.spec.id == *unit);
     let start = first.and_then(|unit| unit.ready_at).unwrap_or(at);
-    let times = (start.unix_ms(), at.unix_ms());
+    let times = (ms(start), ms(at));
     let attributes = vec![(attribute::UNIT, AttributeValue::from(unit.to_string()))];
     let key = SpanKey::Unit(unit.to_string());
     let record = SpanRecord::new(trace, key, span::UNIT, times);
@@ -189,7 +194,7 @@ fn unit_span(
 
 fn run_span(run: &Run, trace: &str, at: Timestamp, status: SpanStatus) -> SpanRecord {
     let start = run.row().map_or(at, |row| row.submitted_at);
-    let times = (start.unix_ms(), at.unix_ms());
+    let times = (ms(start), ms(at));
     let attributes = vec![(attribute::RUN, AttributeValue::from(trace.to_owned()))];
     let record = SpanRecord::new(trace, SpanKey::Run, span::RUN, times);
     SpanRecord { status, attributes, ..record }

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::run::{Asked, RunMessage};
 
-pub use mirrors::{Mirrors, TreesError, branch_ref};
+pub use mirrors::{Mirrors, TreesError};
 
 /// Orders carried out at once.
 const AT_ONCE: usize = 4;

@@ -9,6 +9,7 @@
 //! What one input costs: a placement looks at every line with a free worker and at the first want of
 //! each run in it; never at wants times workers.
 
+mod assets;
 mod claims;
 mod explain;
 mod leases;
@@ -34,6 +35,7 @@ use timers::{Timer, Timers};
 use wants::{Shape, Standing, Want, WantKey, Wants};
 use workers::{Closed, Worker};
 
+pub use assets::Demand;
 pub use explain::Waiting;
 pub use message::{
     Attached, Folded, HeldClaim, HeldLease, Input, Inventory, Now, Output, Refusal, Wanted,

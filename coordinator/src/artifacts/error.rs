@@ -143,6 +143,15 @@ pub enum PutError {
         /// The artifact.
         sha256: Digest,
     },
+    /// The file that is to become an artifact could not be read.
+    #[error("store {} as an artifact", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// The file could not be written, synced or renamed.
     #[error("store artifact {sha256}")]
     Io {

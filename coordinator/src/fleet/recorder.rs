@@ -2,10 +2,12 @@
 
 use ganger_shared::actor::Actor;
 use ganger_shared::event::{Envelope, FleetEvent};
+use ganger_shared::limits;
+use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::journal::{AppendError, EventStore, StreamName};
+use crate::journal::{AppendError, EventStore, ReadError, StreamName};
 
 /// Facts that may wait to be written. More are dropped and counted in the log: they are for people,
 /// nothing is decided on them.
@@ -26,6 +28,41 @@ impl Recorder {
     pub(super) fn record(&self, event: FleetEvent) {
         if self.queue.try_send(event).is_err() {
             tracing::warn!(limit = WAITING, "a fact about the fleet was not written down");
+        }
+    }
+}
+
+/// Why the fleet's facts cannot be read.
+#[derive(Debug, Error)]
+pub(super) enum ReplayError {
+    /// The store does not give them.
+    #[error("read stream fleet")]
+    Read(#[from] ReadError),
+    /// One is not of a kind this build knows.
+    #[error("event {seq} of stream fleet is not readable: {source}")]
+    Unreadable {
+        /// Its place.
+        seq: u64,
+        /// Why.
+        source: serde_json::Error,
+    },
+}
+
+/// Hands over every fact of earlier starts, in order.
+pub(super) fn replay(
+    store: &EventStore,
+    mut each: impl FnMut(&FleetEvent),
+) -> Result<(), ReplayError> {
+    let mut from = 1;
+    loop {
+        let page = store.read(&StreamName::fleet(), from, limits::PAGE)?;
+        let Some(last) = page.last().map(|stored| stored.seq) else { return Ok(()) };
+        from = last + 1;
+        for stored in page {
+            let seq = stored.seq;
+            let envelope: Envelope<FleetEvent> = serde_json::from_str(&stored.body)
+                .map_err(|source| ReplayError::Unreadable { seq, source })?;
+            each(&envelope.event);
         }
     }
 }

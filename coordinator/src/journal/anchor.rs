@@ -7,22 +7,10 @@ use std::path::Path;
 
 use ganger_log::{Frames, ReadError};
 use ganger_shared::digest::Digest;
-use serde::{Deserialize, Serialize};
 
 use super::record;
 
-/// A place in the journal, as told to workers and written into reports.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anchor {
-    /// Which store; made once, when the journal is created.
-    pub store_id: String,
-    /// Rises when a loss was accepted; a later generation outranks all epochs of earlier ones.
-    pub generation: u64,
-    /// The place in the log.
-    pub log_seq: u64,
-    /// The hash of the line there.
-    pub hash: Digest,
-}
+pub use ganger_shared::link::Anchor;
 
 /// Where the journal stands against an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

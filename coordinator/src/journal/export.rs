@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use ganger_log::{Frames, ReadError};
+use ganger_shared::digest::Digest;
 use thiserror::Error;
 
 use super::StreamName;
@@ -56,4 +57,48 @@ pub fn export(
     }
     out.flush()?;
     Ok(written)
+}
+
+/// One event of an export, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// Its place in the log.
+    pub log_seq: u64,
+    /// Its stream.
+    pub stream: String,
+    /// Its number in the stream.
+    pub seq: u64,
+    /// Its hash.
+    pub hash: Digest,
+    /// The line as it was written.
+    pub line: String,
+}
+
+/// The events of one stream after a number, or of all after a place in the log.
+pub fn exported(
+    dir: &Path,
+    only: Option<&StreamName>,
+    after: u64,
+) -> Result<impl Iterator<Item = Result<Exported, ExportError>>, ExportError> {
+    let only = only.map(|stream| stream.as_str().to_owned());
+    let first = if only.is_some() { 1 } else { after.saturating_add(1) };
+    let frames = Frames::of_dir(&Files::of(dir).log, first)?;
+    Ok(frames.filter_map(move |frame| {
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) => return Some(Err(error.into())),
+        };
+        let log_seq = frame.log_seq;
+        match record::parse(&frame.payload) {
+            Some(Line::Event(event)) => {
+                let wanted =
+                    only.as_ref().is_none_or(|name| *name == event.stream && event.seq > after);
+                let (stream, seq, hash) = (event.stream.to_owned(), event.seq, event.hash);
+                let line = frame.payload.clone();
+                wanted.then_some(Ok(Exported { log_seq, stream, seq, hash, line }))
+            }
+            Some(Line::Store(_)) => None,
+            None => Some(Err(ExportError::NotAnEvent { log_seq })),
+        }
+    }))
 }

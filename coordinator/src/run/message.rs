@@ -2,10 +2,11 @@
 
 use ganger_coordinator_core::run::{Reply, Verb};
 use ganger_shared::actor::Actor;
+use ganger_shared::digest::Digest;
 use ganger_shared::event::{Envelope, RunEvent};
-use ganger_shared::ids::{RunId, WorkerId};
+use ganger_shared::ids::{IdempotencyKey, RunId, WorkerId};
 use ganger_shared::link::Lease;
-use ganger_shared::view::{Explanation, RunView};
+use ganger_shared::view::{Explanation, RunRow, RunView};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, oneshot};
 
 use crate::session::SessionHandle;
@@ -23,6 +24,15 @@ pub enum RunMessage {
     },
     /// Show the run.
     View(oneshot::Sender<Option<RunView>>),
+    /// Show the run as a list does.
+    Row(oneshot::Sender<Option<RunRow>>),
+    /// Whether a call was carried out under a key.
+    Called {
+        /// The key.
+        key: IdempotencyKey,
+        /// The answer: the digest of its body, and the run's sequence.
+        port: oneshot::Sender<Option<(Digest, u64)>>,
+    },
     /// Say why a unit does not run.
     Explain {
         /// Which.

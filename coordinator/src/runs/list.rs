@@ -5,7 +5,7 @@ use ganger_shared::rejection::Rejection;
 use ganger_shared::view::RunRow;
 use ractor::{ActorProcessingErr, ActorRef};
 
-use super::{RunsMessage, State};
+use super::{Listed, RunsMessage, State};
 use crate::run::RunMessage;
 
 /// Candidates shown for a beginning that fits several runs.
@@ -53,7 +53,11 @@ impl State {
     }
 
     /// Every run, newest first: ids sort by time.
-    pub(super) fn list(&self) -> Vec<RunRow> {
-        self.rows.values().rev().cloned().collect()
+    pub(super) fn list(&self) -> Vec<Listed> {
+        let listed = |row: &RunRow| {
+            let live = self.actors.get(&row.id).filter(|_| row.ended_at.is_none()).cloned();
+            Listed { row: row.clone(), live }
+        };
+        self.rows.values().rev().map(listed).collect()
     }
 }

@@ -68,13 +68,18 @@ fn unauthenticated(message: &str) -> Status {
 
 /// The caller, if it may do what needs this role.
 pub(crate) fn principal(extensions: &Extensions, needs: Role) -> Result<Principal, Status> {
+    any_of(extensions, &[needs])
+}
+
+/// The caller, if it may do what needs one of these roles; a refusal names the first.
+pub(crate) fn any_of(extensions: &Extensions, needs: &[Role]) -> Result<Principal, Status> {
     let Some(principal) = extensions.get::<Principal>() else {
         return Err(unauthenticated("no token was shown"));
     };
-    if principal.role.allows(needs) {
+    if needs.iter().any(|role| principal.role.allows(*role)) {
         return Ok(principal.clone());
     }
-    let rejection =
-        Rejection::Forbidden { principal: principal.name.clone(), has: principal.role, needs };
-    Err(status::of(&rejection))
+    let (name, has) = (principal.name.clone(), principal.role);
+    let needs = needs.first().copied().unwrap_or(Role::Operate);
+    Err(status::of(&Rejection::Forbidden { principal: name, has, needs }))
 }

@@ -75,8 +75,24 @@ impl Mirrors {
 
     /// The mirror of a repository, made when it is first needed.
     pub async fn mirror(&self, repository: &RepositoryId) -> Result<Mirror, TreesError> {
-        let path = self.root.join(format!("{repository}.git"));
+        let path = self.path(repository);
         Ok(Mirror::open_or_create(&self.git, &path).await?)
+    }
+
+    /// Those of `commits` that the mirror holds; none where there is no mirror.
+    pub async fn known(
+        &self,
+        repository: &RepositoryId,
+        commits: &[CommitId],
+    ) -> Result<Vec<CommitId>, TreesError> {
+        if !self.path(repository).is_dir() {
+            return Ok(Vec::new());
+        }
+        Ok(self.mirror(repository).await?.known(commits).await?)
+    }
+
+    fn path(&self, repository: &RepositoryId) -> PathBuf {
+        self.root.join(format!("{repository}.git"))
     }
 
     /// Takes a submitted base in and begins the run's branch at it.
@@ -113,7 +129,7 @@ impl Mirrors {
         let mirror = self.mirror(repository).await?;
         let path = self
             .artifacts
-            .path(&bundle.sha256)
+            .file(&bundle.sha256)
             .ok_or_else(|| TreesError::Mismatch(format!("bundle {} was not uploaded", bundle.sha256)))?;
         mirror.fetch_bundle(&path, expected.commit).await?;
         let tree = mirror.tree_of(expected.commit).await?;
