@@ -87,7 +87,8 @@ pub async fn prepare(site: &Site, assignment: &Assignment) -> Result<Room, Failu
     Ok(room)
 }
 
-/// Removes the room of a lease, or keeps its tree for people. Its own commits are pinned first.
+/// Removes the room of a lease, or keeps its tree for people. Its own commits are pinned first, and
+/// the pool it may have taken its tree from is filled again last.
 ///
 /// What was never made, or is gone, is removed already.
 pub async fn discard(site: &Site, assignment: &Assignment, keep: Keep) -> Result<(), Failure> {
@@ -96,22 +97,34 @@ pub async fn discard(site: &Site, assignment: &Assignment, keep: Keep) -> Result
     if !dir.exists() {
         return Ok(());
     }
-    if let Some(source) = &assignment.source {
-        rescue(site, source, &lease, &dir).await?;
+    if let Some(source) = &assignment.source
+        && let Err(failure) = rescue(site, source, &lease, &dir).await
+    {
+        // What cannot be looked through may hold work: people decide.
+        keep_for_people(&dir)?;
+        return Err(failure);
     }
     match keep {
-        Keep::Nothing => remove(dir).await,
+        Keep::Nothing => remove(dir).await?,
         Keep::Tree => {
-            let about = read_about(&dir)?;
-            write_about(&dir, &About { kept_since: Some(now_secs()), ..about })?;
+            keep_for_people(&dir)?;
             for part in ["tmp", "caches"] {
-                if dir.join(part).exists() {
-                    remove(dir.join(part)).await?;
-                }
+                remove(dir.join(part)).await?;
             }
-            Ok(())
         }
     }
+    if let Some(source) = &assignment.source
+        && let Err(failure) = refill(site, source).await
+    {
+        // The next attempt makes its tree itself.
+        tracing::warn!(message = failure.message, "no tree is prepared ahead");
+    }
+    Ok(())
+}
+
+fn keep_for_people(dir: &Path) -> Result<(), Failure> {
+    let about = read_about(dir)?;
+    write_about(dir, &About { kept_since: Some(now_secs()), ..about })
 }
 
 /// The checkout of a room with a source.

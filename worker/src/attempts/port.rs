@@ -9,11 +9,10 @@
 //! evidence::collect(&Site, &Assignment, &Room, &Finish)               -> Evidence
 //! workspace::discard(&Site, &Assignment, Keep)                        -> Result<(), Failure>
 //! executor::agents(&Config)                                           -> Vec<AgentFacts>
-//! workspace::refill(&Site, &Source)                                   -> Result<usize, Failure>
 //! workspace::keep_orphans(&Site, &[Lease])                            -> Vec<PathBuf>
 //! ```
 //!
-//! `refill` prepares trees ahead; it is for when a program runs, in a task nobody waits for.
+//! `discard` also prepares trees ahead for the attempts to come, so no slot may wait for it.
 //! `keep_orphans` is for the worker's start: rooms of no live lease are kept for people from then
 //! on, and directories that nobody knows are named.
 //!

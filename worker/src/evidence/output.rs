@@ -43,7 +43,7 @@ pub(super) async fn hand_over(case: &Case<'_>, end: Option<&ExecEnd>) -> Result<
             fs::write(&path, format!("{}\n", exit.shell_code()))
                 .map_err(|error| file_failed("write", &path, &error))?;
         }
-        for capture in &captures {
+        for capture in captures.iter().filter(|capture| capture.bytes_kept > 0) {
             redact(&capture.path, &redactor)
                 .map_err(|error| file_failed("redact", &capture.path, &error))?;
         }
@@ -85,12 +85,15 @@ fn redact(path: &Path, redactor: &Redactor) -> io::Result<()> {
     }
     stream.finish(&mut out);
     to.write_all(&out)?;
-    to.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    to.into_inner().map_err(io::IntoInnerError::into_error)?;
     fs::rename(&clean, path)
 }
 
-/// Writes both outputs into one file; gives its length.
+/// Writes both outputs into one file; gives its length. It lasts until it is handed over.
 fn join(captures: &[Capture], to: &Path) -> io::Result<u64> {
+    if captures.iter().all(|capture| capture.bytes_kept == 0) {
+        return Ok(0);
+    }
     let of = |wanted| captures.iter().find(|capture| capture.stream == wanted);
     let mut file = File::create(to)?;
     let mut bytes = 0;
@@ -104,6 +107,5 @@ fn join(captures: &[Capture], to: &Path) -> io::Result<u64> {
         }
         bytes += io::copy(&mut File::open(&stderr.path)?, &mut file)?;
     }
-    file.sync_all()?;
     Ok(bytes)
 }

@@ -13,7 +13,7 @@ use ganger_shared::ids::CommitId;
 use ganger_shared::link::Lease;
 use thiserror::Error;
 
-use super::{ABOUT, About, CHECKOUT, checkout, now_secs, read_about, remove, write_about};
+use super::{ABOUT, About, CHECKOUT, checkout, keep_for_people, now_secs, read_about, remove};
 use crate::attempts::port::Site;
 
 /// A directory among the rooms.
@@ -124,8 +124,7 @@ pub fn keep_orphans(site: &Site, live: &[Lease]) -> Vec<PathBuf> {
                 if live.contains(&about.lease) {
                     continue;
                 }
-                let kept = About { kept_since: Some(now_secs()), ..*about };
-                if let Err(failure) = write_about(&dir, &kept) {
+                if let Err(failure) = keep_for_people(&dir) {
                     tracing::warn!(message = failure.message, "a room is not marked as kept");
                 }
             }

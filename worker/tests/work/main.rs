@@ -60,6 +60,7 @@ const TESTS: &[Test] = tests! {
         a_room_that_cannot_be_made_leaves_nothing,
         a_dropped_preparation_leaves_nothing,
         a_discarded_room_keeps_the_agents_commits,
+        a_room_whose_repository_was_replaced_is_kept,
         reclaim_refuses_whatever_would_be_lost,
         an_orphaned_room_is_kept_and_reclaimed_later,
         reclaim_refuses_the_living,

@@ -1,6 +1,7 @@
 //! Rooms: prepared in parallel, from the pool, kept, reclaimed, dropped half way.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use ganger_shared::failure::FailureClass;
@@ -39,7 +40,7 @@ pub fn a_warm_tree_is_used_once() {
         assert_eq!(workspace::refill(&ground.site, &ground.source()).await.unwrap(), WARM_MAX);
         assert_eq!(workspace::refill(&ground.site, &ground.source()).await.unwrap(), 0);
         let pool = ground.site.config.data_dir.join("warm/repo-1");
-        let ready = || fs::read_dir(&pool).unwrap().flatten().filter(|e| e.path().is_dir()).count();
+        let ready = || ready_in(&pool);
         let made = ground.command("echo x > src/new.rs", &["**"]);
         let went = ground.go(&made).await;
         let next = ground.take_in(went.delivery()).await;
@@ -53,6 +54,10 @@ pub fn a_warm_tree_is_used_once() {
         let went = ground.go(&later_try(&later)).await;
         assert_eq!(went.delivery().excerpt, "lib.rs\nnew.rs");
     });
+}
+
+fn ready_in(pool: &Path) -> usize {
+    fs::read_dir(pool).unwrap().flatten().filter(|entry| entry.path().is_dir()).count()
 }
 
 fn later_try(assignment: &ganger_shared::spec::Assignment) -> ganger_shared::spec::Assignment {
@@ -119,6 +124,8 @@ pub fn a_discarded_room_keeps_the_agents_commits() {
         assert!(went.delivery().tree.is_some());
         workspace::discard(&ground.site, &assignment, Keep::Nothing).await.unwrap();
         assert!(!went.room.dir.exists());
+        let warm = ground.site.config.data_dir.join("warm/repo-1");
+        assert_eq!(ready_in(&warm), WARM_MAX);
         let mirror = ground.site.mirrors().join("repo-1.git");
         let mirror = ganger_git::Mirror::open_or_create(&ground.git, &mirror).await.unwrap();
         let under = ganger_git::RefName::parse("refs/ganger/rescue").unwrap();
@@ -127,6 +134,23 @@ pub fn a_discarded_room_keeps_the_agents_commits() {
         assert!(kept[0].0.as_str().contains("-orphan-1"), "{}", kept[0].0);
         assert!(mirror.read_file(&kept[0].1, "src/y").await.unwrap().is_some());
         workspace::discard(&ground.site, &assignment, Keep::Nothing).await.unwrap();
+    });
+}
+
+/// A repository of the agent that cannot be looked through is left for people, even on success.
+#[cfg_attr(any(), test)]
+pub fn a_room_whose_repository_was_replaced_is_kept() {
+    block_on(async {
+        let ground = Ground::new().await;
+        let run = "echo /nowhere > .git/objects/info/alternates; echo x > src/y";
+        let assignment = ground.command(run, &["src/**"]);
+        let went = ground.go(&assignment).await;
+        assert!(went.delivery().tree.is_some());
+        let left = workspace::discard(&ground.site, &assignment, Keep::Nothing).await;
+        assert!(left.unwrap_err().message.contains("borrows objects"));
+        let found = workspace::survey(&ground.site);
+        let [Found::Room { dir, about }] = found.as_slice() else { panic!("{found:?}") };
+        assert!(*dir == went.room.dir && about.kept_since.is_some());
     });
 }
 
