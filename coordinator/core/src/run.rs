@@ -21,3 +21,6 @@ pub use effect::{Effect, EffectId, SlotWant, WantKind};
 pub use state::{Applying, Live, Run, RunState, Tally};
 pub use unit::{Attempt, Gate, Integration, Measurement, Measuring, Phase, Unit, UnitState};
 pub use view::trace_id;
+
+#[cfg(test)]
+mod tests;

@@ -93,7 +93,7 @@ impl Run {
                 self.called(&call, |run| run.submit(*submitted, tasks, units))
             }
             Verb::TakeSlot(offer) => self.take_slot(&offer, now),
-            Verb::Report(report) => self.report(*report, now),
+            Verb::Report(report) => self.report(by, *report, now),
             Verb::LeaseEnded { work, epoch, reason } => self.lease_ended(&work, epoch, reason, now),
             Verb::Reconcile { worker, instance, live, finished } => {
                 self.reconcile(&worker, &instance, (live, finished), now)
@@ -108,9 +108,10 @@ impl Run {
             Verb::Cancel { call, unit, reason } => {
                 self.called(&call, |run| run.cancel(&call, &unit, &reason, now))
             }
-            Verb::Stop { call, reason, now: at_once } => {
-                self.called(&call, |run| run.stop(by, reason, at_once, now))
-            }
+            Verb::Stop { call, reason, now: at_once } => self.called(&call, |run| {
+                run.expected(&call)?;
+                run.stop(reason, at_once, now)
+            }),
             Verb::Pause { call, reason } => self.called(&call, |run| run.pause(&call, reason)),
             Verb::Resume { call } => self.called(&call, |run| run.resume(&call)),
         }

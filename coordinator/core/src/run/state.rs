@@ -48,8 +48,8 @@ pub struct Run {
     /// What is measured of each subject.
     #[serde(with = "crate::pairs")]
     pub(super) measured: BTreeMap<(UnitId, Subject), Measurement>,
-    /// When an attempt's worker should long have ended it.
-    pub(super) overdue: BTreeSet<(Timestamp, AttemptId)>,
+    /// When the worker of something leased should long have ended it.
+    pub(super) overdue: BTreeSet<(Timestamp, WorkId)>,
     /// The integration branch's tip in the mirror.
     pub(super) tip: Option<CommitId>,
     /// Its tree, once something was applied.
@@ -155,6 +155,8 @@ pub struct Live {
     pub worker: WorkerId,
     /// The start of its process.
     pub instance: InstanceId,
+    /// When the worker should long have ended it: its place in `overdue`.
+    pub(super) due: Timestamp,
 }
 
 /// What is being done with the first of the queue.
@@ -252,6 +254,16 @@ impl Run {
         [Dimension::Attempts, Dimension::ActiveMs]
             .into_iter()
             .find(|dimension| self.account(*dimension).left() == 0)
+    }
+
+    /// Whether every unit is accepted and integrated, or skipped.
+    pub(super) fn all_done(&self) -> bool {
+        !self.units.is_empty() && self.tally.done as usize == self.units.len()
+    }
+
+    /// Whether the run is over or being stopped: facts are still taken, nothing follows from them.
+    pub(super) fn closing(&self) -> bool {
+        matches!(self.state, RunState::Stopping { .. }) || self.state.terminal()
     }
 
     /// Whether new leases may be granted as the run stands.

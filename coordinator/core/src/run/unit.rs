@@ -33,6 +33,8 @@ pub struct Unit {
     pub losses: u32,
     /// Attempts that failed in a way that counts against the declared retries.
     pub failures: u32,
+    /// Attempts that failed in a way that passes by itself, counted apart.
+    pub transients: u32,
     /// The last event that touched it.
     pub seq: u64,
 }
@@ -208,6 +210,8 @@ pub enum Phase {
         ended: Option<Ended<Stopped>>,
         /// A delivery that came all the same.
         late: Option<Box<Delivery>>,
+        /// How long it had worked, once that is known.
+        active_ms: Option<DurationMs>,
     },
     /// Its lease ended without a word.
     Lost {

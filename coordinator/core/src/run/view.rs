@@ -281,8 +281,8 @@ impl End {
                 failure: Some(ended.end.failure.clone()),
                 output: ended.output.clone(),
             },
-            Phase::Cancelled { ended, late, .. } => Self {
-                active_ms: ended.as_ref().map(|ended| ended.active_ms),
+            Phase::Cancelled { ended, late, active_ms, .. } => Self {
+                active_ms: *active_ms,
                 delivery: late.as_deref().cloned(),
                 failure: None,
                 output: ended.as_ref().and_then(|ended| ended.output.clone()),

@@ -3,7 +3,10 @@
 use ganger_shared::delivery::{CheckResult, NotMeasured, Outcome};
 use ganger_shared::event::CheckLease;
 use ganger_shared::ids::{CheckId, CommitId, Epoch, Subject, TreeId, WorkId};
+use ganger_shared::limits;
 use ganger_shared::link::StopReason;
+use ganger_shared::plan;
+use ganger_shared::time::DurationMs;
 
 use super::FoldError;
 use crate::run::effect::{Effect, EffectId};
@@ -49,7 +52,7 @@ impl Run {
         self.dirty.insert(ix);
     }
 
-    /// Once every unit is done: wants those checks measured on the final tree that have not passed
+    /// Once every unit is done: wants those checks measured on the final tree that were not measured
     /// on exactly that tree before.
     pub(super) fn begin_final(&mut self) {
         let (Some(tip), Some(tree)) = (self.tip.clone(), self.tip_tree.clone()) else { return };
@@ -73,25 +76,26 @@ impl Run {
     }
 
     pub(super) fn on_check_leased(&mut self, lease: &CheckLease) -> Result<(), FoldError> {
-        let work = WorkId::Check(lease.check.clone());
         let at = self.at;
         let check = self.measuring_mut(&lease.check)?;
         check.epoch = lease.epoch;
         check.leased_at = Some(at);
         check.lease = Some(lease.clone());
         self.drop_owed(&EffectId::WantCheck(lease.check.clone()));
-        self.live.insert(
-            work.clone(),
-            Live {
-                epoch: lease.epoch,
-                worker: lease.worker.clone(),
-                instance: lease.instance.clone(),
-            },
-        );
-        let worker = lease.worker.clone();
-        let effect = Effect::Assign { worker, work: work.clone(), epoch: lease.epoch };
-        self.owe(EffectId::Assign(work, lease.epoch), effect);
+        let live = Live {
+            epoch: lease.epoch,
+            worker: lease.worker.clone(),
+            instance: lease.instance.clone(),
+            due: self.overdue_at(self.check_timeout(&lease.check)),
+        };
+        self.begin_lease(WorkId::Check(lease.check.clone()), live);
         Ok(())
+    }
+
+    fn check_timeout(&self, id: &CheckId) -> DurationMs {
+        let unit = self.unit_ix(&id.unit).map(|ix| &self.units[ix].spec);
+        let check = unit.and_then(|unit| unit.checks.iter().find(|check| check.name == id.check));
+        check.map_or(limits::CHECK_TIMEOUT, plan::Check::timeout)
     }
 
     pub(super) fn on_measured(
@@ -99,7 +103,7 @@ impl Run {
         id: &CheckId,
         result: &CheckResult,
     ) -> Result<(), FoldError> {
-        self.end_check_lease(id);
+        self.drop_lease(&WorkId::Check(id.clone()));
         let check = self.measuring_mut(id)?;
         let first = check.result.is_none();
         check.result = Some(result.clone());
@@ -116,7 +120,7 @@ impl Run {
 
     /// The lease is gone; the next measuring has the next number.
     pub(super) fn on_check_lost(&mut self, id: &CheckId) -> Result<(), FoldError> {
-        self.end_check_lease(id);
+        self.drop_lease(&WorkId::Check(id.clone()));
         let check = self.measuring_mut(id)?;
         check.id.n += 1;
         let next = check.id.clone();
@@ -127,32 +131,39 @@ impl Run {
     /// Nothing of this unit needs measuring any more: what is wanted is dropped, what is leased is
     /// stopped.
     pub(super) fn withdraw_checks(&mut self, ix: usize) {
-        let unit = self.units[ix].spec.id.clone();
-        let open: Vec<CheckId> = self
-            .measured
-            .iter()
-            .filter(|((of, _), _)| *of == unit)
-            .flat_map(|(_, measurement)| &measurement.checks)
+        let unit = &self.units[ix];
+        let id = unit.spec.id.clone();
+        let attempts = unit.attempts.iter().map(|attempt| attempt.lease.attempt.clone());
+        let subjects = attempts
+            .flat_map(|attempt| [Subject::Attempt(attempt.clone()), Subject::Merge(attempt)])
+            .chain(self.tip_tree.clone().map(Subject::Final));
+        let open: Vec<CheckId> = subjects
+            .filter_map(|subject| self.measured.get(&(id.clone(), subject)))
+            .flat_map(|measurement| &measurement.checks)
             .filter(|check| check.result.is_none())
             .map(|check| check.id.clone())
             .collect();
-        for id in open {
-            let work = WorkId::Check(id.clone());
-            if let Some(live) = self.live.get(&work).cloned() {
-                self.drop_owed(&EffectId::Assign(work.clone(), live.epoch));
-                let effect = Effect::Stop {
-                    worker: live.worker,
-                    work: work.clone(),
-                    epoch: live.epoch,
-                    reason: StopReason::Withdrawn,
-                    now: true,
-                };
-                self.owe(EffectId::Stop(work, live.epoch), effect);
-            } else {
-                self.drop_owed(&EffectId::WantCheck(id.clone()));
-                self.forget_check(&id);
-            }
+        for check in open {
+            self.withdraw_check(&check);
         }
+    }
+
+    fn withdraw_check(&mut self, id: &CheckId) {
+        let work = WorkId::Check(id.clone());
+        let Some(live) = self.live.get(&work).cloned() else {
+            self.drop_owed(&EffectId::WantCheck(id.clone()));
+            self.forget_check(id);
+            return;
+        };
+        self.drop_owed(&EffectId::Assign(work.clone(), live.epoch));
+        let effect = Effect::Stop {
+            worker: live.worker,
+            work: work.clone(),
+            epoch: live.epoch,
+            reason: StopReason::Withdrawn,
+            now: true,
+        };
+        self.owe(EffectId::Stop(work, live.epoch), effect);
     }
 
     /// A check that nobody measures and nobody wants any more.
@@ -169,14 +180,6 @@ impl Run {
                 message: None,
             });
             self.tally.measuring -= 1;
-        }
-    }
-
-    fn end_check_lease(&mut self, id: &CheckId) {
-        let work = WorkId::Check(id.clone());
-        if let Some(live) = self.live.remove(&work) {
-            self.drop_owed(&EffectId::Assign(work.clone(), live.epoch));
-            self.drop_owed(&EffectId::Stop(work, live.epoch));
         }
     }
 

@@ -1,12 +1,13 @@
 //! What is owed follows from where things stand; kept up to date step by step, never recomputed.
 
+use ganger_shared::delivery::TreeDelivery;
 use ganger_shared::ids::{AttemptId, CheckId, CommitId, LaneId, RepositoryId, Subject, TreeId};
-use ganger_shared::plan::Kind;
+use ganger_shared::plan::{self, Kind};
 
-use super::FoldError;
+use super::{Before, FoldError};
 use crate::run::effect::{Effect, EffectId, SlotWant, WantKind};
 use crate::run::state::{Applying, Run, RunState};
-use crate::run::unit::{Gate, Integration, Measurement, UnitState};
+use crate::run::unit::{Attempt, Gate, Integration, Measurement, UnitState};
 
 impl Run {
     pub(super) fn owe(&mut self, id: EffectId, effect: Effect) {
@@ -39,7 +40,7 @@ impl Run {
         self.applying = None;
     }
 
-    pub(super) fn repository(&self) -> Option<RepositoryId> {
+    pub(in crate::run) fn repository(&self) -> Option<RepositoryId> {
         self.head.as_ref()?.repository.as_ref().map(|repository| repository.id.clone())
     }
 
@@ -61,13 +62,13 @@ impl Run {
     }
 
     /// What follows from an event beyond the unit it is about.
-    pub(super) fn sync_after(&mut self, grants_before: bool, checks_before: bool) {
-        if self.grants_wanted() != grants_before {
+    pub(super) fn sync_after(&mut self, before: &Before) {
+        if self.grants_wanted() != before.grants {
             for ix in 0..self.units.len() {
                 self.sync_want(ix);
             }
         }
-        if self.checks_wanted() != checks_before {
+        if self.checks_wanted() != before.checks {
             let open: Vec<CheckId> = self
                 .measured
                 .values()
@@ -80,8 +81,7 @@ impl Run {
             }
         }
         self.sync_merge();
-        let all_done = !self.units.is_empty() && self.tally.done as usize == self.units.len();
-        if all_done && !self.state.terminal() && !self.dirty.is_empty() && self.queue.is_empty() {
+        if self.all_done() && !before.done && !self.closing() {
             self.begin_final();
         }
     }
@@ -230,16 +230,35 @@ impl Run {
     pub(in crate::run) fn attempt_gate(&self, ix: usize, at: usize) -> Option<Gate> {
         let unit = &self.units[ix];
         let attempt = &unit.attempts[at];
-        let delivery = attempt.delivery()?;
-        if delivery.tree.is_none() {
-            return Some(Gate::Open);
+        attempt.delivery()?;
+        if self.delivered_tree(attempt).is_none() {
+            // Checks are measured on a tree: what has none has not passed any.
+            let required = unit.spec.checks.iter().any(plan::Check::required);
+            return Some(if required { Gate::Held } else { Gate::Open });
         }
         let subject = Subject::Attempt(attempt.lease.attempt.clone());
         self.measured.get(&(unit.spec.id.clone(), subject)).map(Measurement::gate)
     }
 
-    /// A run that is over owes nothing, except the word that what still runs is to stop.
+    /// The tree an attempt handed in, where the run has a repository.
+    pub(in crate::run) fn delivered_tree<'a>(
+        &self,
+        attempt: &'a Attempt,
+    ) -> Option<&'a TreeDelivery> {
+        self.repository()?;
+        attempt.delivery()?.tree.as_ref()
+    }
+
+    /// Whether an attempt handed in something for the branch.
+    pub(in crate::run) fn writes(&self, attempt: &Attempt) -> bool {
+        self.delivered_tree(attempt).is_some_and(|tree| tree.changes.total > 0)
+    }
+
+    /// A run that is over owes nothing.
     pub(super) fn forget_owed(&mut self) {
+        self.tally.taking = 0;
+        self.queue.clear();
+        self.applying = None;
         let ids: Vec<EffectId> = self.owed.keys().cloned().collect();
         for id in ids {
             self.drop_owed(&id);

@@ -1,6 +1,6 @@
 //! Submission and plan revisions.
 
-use ganger_shared::event::Submitted;
+use ganger_shared::event::{CommandRecord, Submitted};
 use ganger_shared::ids::UnitId;
 use ganger_shared::ledger::{Account, Dimension};
 use ganger_shared::limits;
@@ -11,7 +11,7 @@ use crate::run::state::{Run, RunState};
 use crate::run::unit::{Unit, UnitState};
 
 impl Run {
-    pub(super) fn on_submitted(&mut self, submitted: &Submitted) {
+    pub(super) fn on_submitted(&mut self, submitted: &Submitted) -> Result<(), FoldError> {
         let budgets = &submitted.budgets;
         let limits = [
             (Dimension::Units, Some(u64::from(budgets.units.unwrap_or(limits::UNITS)))),
@@ -24,9 +24,20 @@ impl Run {
         self.tip = submitted.repository.as_ref().map(|repository| repository.base.clone());
         self.submitted_at = self.at;
         self.head = Some(Box::new(submitted.clone()));
+        Ok(())
     }
 
-    pub(super) fn on_unit_planned(&mut self, unit: &plan::Unit) {
+    pub(super) fn on_task_planned(&mut self, task: &plan::Task) -> Result<(), FoldError> {
+        self.tasks.push(task.clone());
+        Ok(())
+    }
+
+    pub(super) fn on_call(&mut self, record: &CommandRecord) -> Result<(), FoldError> {
+        self.calls.insert(record.key.clone(), record.body);
+        Ok(())
+    }
+
+    pub(super) fn on_unit_planned(&mut self, unit: &plan::Unit) -> Result<(), FoldError> {
         self.index.insert(unit.id.clone(), self.units.len());
         self.units.push(Unit {
             spec: unit.clone(),
@@ -38,8 +49,10 @@ impl Run {
             epochs: std::collections::BTreeMap::new(),
             losses: 0,
             failures: 0,
+            transients: 0,
             seq: self.seq,
         });
+        Ok(())
     }
 
     /// The revision is whole: wires the units it added, the last `added`, into the graph.

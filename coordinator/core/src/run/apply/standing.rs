@@ -1,7 +1,6 @@
 //! Where units and the run stand: the only place that changes a unit's state.
 
 use ganger_shared::actor::Actor;
-use ganger_shared::delivery::Delivery;
 use ganger_shared::event::Conflict;
 use ganger_shared::failure::Failure;
 use ganger_shared::ids::{AttemptId, CommitId, Subject, TreeId, UnitId};
@@ -10,6 +9,7 @@ use ganger_shared::verdict::{Judgement, Verdict};
 
 use super::FoldError;
 use super::plan::no_unit;
+use crate::run::effect::EffectId;
 use crate::run::state::{Applying, Run, RunState};
 use crate::run::unit::{Integration, Phase, UnitState};
 
@@ -52,7 +52,8 @@ impl Run {
     }
 
     pub(super) fn ready_if_open(&mut self, ix: usize) {
-        if self.units[ix].open == 0 && self.units[ix].state == UnitState::Pending {
+        let may_start = self.units[ix].open == 0 && !self.state.terminal();
+        if may_start && self.units[ix].state == UnitState::Pending {
             self.units[ix].ready_at.get_or_insert(self.at);
             self.set_state(ix, UnitState::Ready { since: self.at, not_before: self.at });
         }
@@ -104,7 +105,7 @@ impl Run {
         if verdict.verdict != Judgement::Accept {
             return Ok(());
         }
-        let changes = self.units[ix].attempts[at].delivery().is_some_and(writes);
+        let changes = self.writes(&self.units[ix].attempts[at]);
         let integration = if changes { Integration::Pending } else { Integration::NotNeeded };
         if changes {
             self.queue.push_back(id.clone());
@@ -161,17 +162,44 @@ impl Run {
         Ok(())
     }
 
-    pub(super) fn on_run_stopping(&mut self, reason: &str, now: bool, by: &Actor) {
+    /// Nothing new begins: no check, no merge. A commit that is being made is still waited for,
+    /// unless there is to be no grace.
+    pub(super) fn on_run_stopping(
+        &mut self,
+        reason: &str,
+        now: bool,
+        by: &Actor,
+    ) -> Result<(), FoldError> {
         self.state = RunState::Stopping { reason: format!("{reason} ({by})"), now };
-        let checks: Vec<_> = self.measured.keys().map(|(unit, _)| unit.clone()).collect();
-        for unit in checks {
-            if let Some(ix) = self.unit_ix(&unit) {
-                self.withdraw_checks(ix);
-            }
+        for ix in 0..self.units.len() {
+            self.withdraw_checks(ix);
         }
+        match self.applying {
+            Some(Applying::Merging { .. } | Applying::Measuring { .. }) => {
+                if let Some(id) = self.queue.front().cloned() {
+                    self.drop_owed(&EffectId::Merge(id));
+                }
+                self.applying = None;
+            }
+            Some(Applying::Committing { .. }) | None => {}
+        }
+        Ok(())
     }
 
-    pub(super) fn on_aborted(&mut self) {
+    pub(super) fn stand(&mut self, state: RunState) -> Result<(), FoldError> {
+        self.state = state;
+        Ok(())
+    }
+
+    pub(super) fn on_completed(&mut self, tip: Option<&CommitId>) -> Result<(), FoldError> {
+        self.state = RunState::Completed;
+        self.ended_at = Some(self.at);
+        self.tip = tip.cloned();
+        self.forget_owed();
+        Ok(())
+    }
+
+    pub(super) fn on_aborted(&mut self) -> Result<(), FoldError> {
         self.state = RunState::Aborted;
         self.ended_at = Some(self.at);
         for ix in 0..self.units.len() {
@@ -191,6 +219,7 @@ impl Run {
             }
         }
         self.forget_owed();
+        Ok(())
     }
 
     /// Whether something late may still stand in for a rerun: nothing newer was leased.
@@ -208,11 +237,6 @@ impl Run {
             | UnitState::Cancelled { .. }
             | UnitState::Skipped { .. } => false,
         };
-        newest && lost && waits && !self.state.terminal()
+        newest && lost && waits && !self.closing()
     }
-}
-
-/// Whether a delivery changes the tree.
-pub(super) fn writes(delivery: &Delivery) -> bool {
-    delivery.tree.as_ref().is_some_and(|tree| tree.changes.total > 0)
 }

@@ -1,23 +1,31 @@
 //! A worker's facts about a check.
 
+use ganger_shared::actor::Actor;
 use ganger_shared::delivery::{CheckResult, NotMeasured, Outcome};
 use ganger_shared::event::{LossReason, RunEvent};
 use ganger_shared::ids::{CheckId, Epoch, TreeId};
 use ganger_shared::limits;
 use ganger_shared::link::{Answer, Fact};
 
-use crate::run::state::{Run, RunState};
+use super::report::foreign;
+use crate::run::state::Run;
+use crate::run::unit::UnitState;
 
 impl Run {
     pub(super) fn check_report(
         &self,
         id: &CheckId,
         epoch: Epoch,
+        by: &Actor,
         fact: Fact,
     ) -> (Vec<RunEvent>, Answer) {
-        let Some(measuring) = self.measuring(id) else { return (Vec::new(), Answer::Stale) };
-        if measuring.id != *id || measuring.epoch != epoch {
-            return (Vec::new(), Answer::Stale);
+        let stale = (Vec::new(), Answer::Stale);
+        let Some(measuring) = self.measuring(id) else { return stale };
+        let Some(lease) = measuring.lease.as_ref().filter(|_| measuring.id == *id) else {
+            return stale;
+        };
+        if lease.check != *id || lease.epoch != epoch || foreign(by, &lease.worker) {
+            return stale;
         }
         if measuring.result.is_some() {
             return (Vec::new(), Answer::Recorded);
@@ -49,22 +57,34 @@ impl Run {
         reason: LossReason,
     ) -> Vec<RunEvent> {
         let lost = RunEvent::CheckLost { check: id.clone(), epoch, reason };
-        if id.n <= limits::CHECK_RERUNS && !self.stopping() {
+        if id.n <= limits::CHECK_RERUNS && !self.unwanted(id) {
             return vec![lost];
         }
         self.unmeasurable(id, epoch, format!("its lease was lost {} times", id.n))
     }
 
-    /// The checker's own failure is never a verdict on what it should have measured.
-    fn unmeasurable(&self, id: &CheckId, epoch: Epoch, message: String) -> Vec<RunEvent> {
+    /// A measuring whose worker should long have ended it.
+    pub(super) fn check_overdue(&self, id: &CheckId, epoch: Epoch) -> Vec<RunEvent> {
         let Some(tree) = self.tree_of(id) else { return Vec::new() };
-        let why = if self.stopping() { NotMeasured::Withdrawn } else { NotMeasured::HarnessDefect };
+        let why = if self.unwanted(id) { NotMeasured::Withdrawn } else { NotMeasured::Timeout };
+        let message = "it ran longer than it may and its worker did not end it".to_owned();
         let result = Box::new(not_measured(why, tree, Some(message)));
         vec![RunEvent::CheckMeasured { check: id.clone(), epoch, result }]
     }
 
-    fn stopping(&self) -> bool {
-        matches!(self.state, RunState::Stopping { .. })
+    /// The checker's own failure is never a verdict on what it should have measured.
+    fn unmeasurable(&self, id: &CheckId, epoch: Epoch, message: String) -> Vec<RunEvent> {
+        let Some(tree) = self.tree_of(id) else { return Vec::new() };
+        let unwanted = self.unwanted(id);
+        let why = if unwanted { NotMeasured::Withdrawn } else { NotMeasured::HarnessDefect };
+        let result = Box::new(not_measured(why, tree, Some(message)));
+        vec![RunEvent::CheckMeasured { check: id.clone(), epoch, result }]
+    }
+
+    /// Whether nobody needs to know any more: the run is being stopped, or the unit is cancelled.
+    fn unwanted(&self, id: &CheckId) -> bool {
+        let unit = self.unit_ix(&id.unit).map(|ix| &self.units[ix].state);
+        self.closing() || matches!(unit, Some(UnitState::Cancelled { .. }))
     }
 
     fn tree_of(&self, id: &CheckId) -> Option<TreeId> {

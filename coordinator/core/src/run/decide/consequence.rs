@@ -36,12 +36,21 @@ impl Run {
         let Phase::Delivered { taken: true, .. } = self.units[ix].attempts[at].phase else {
             return None;
         };
-        let stopping = matches!(self.state, RunState::Stopping { .. }) || self.state.terminal();
         let auto = self.units[ix].spec.accept != Some(Accept::Judge);
-        if stopping || !auto || self.attempt_gate(ix, at) != Some(Gate::Open) {
+        let open = self.attempt_gate(ix, at) == Some(Gate::Open);
+        if self.closing() || !auto || !open || self.unproven(ix, at) {
             return None;
         }
         self.policy_verdict(ix, at, now)
+    }
+
+    /// Whether something was written and no fact speaks for it: a policy has nothing to judge by.
+    fn unproven(&self, ix: usize, at: usize) -> bool {
+        let attempt = &self.units[ix].attempts[at];
+        let subject = Subject::Attempt(attempt.lease.attempt.clone());
+        let measurement = self.measured.get(&(attempt.lease.attempt.unit.clone(), subject));
+        let proven = measurement.is_some_and(|m| m.checks.iter().any(|check| check.required));
+        self.writes(attempt) && !proven
     }
 
     /// The next step of putting the first accepted delivery on the branch.
@@ -84,21 +93,29 @@ impl Run {
     /// Where the run stands, if that is another place than before.
     fn standing(&self) -> Option<RunEvent> {
         match &self.state {
-            RunState::Stopping { .. } => self.live.is_empty().then_some(RunEvent::RunAborted),
-            RunState::Active => self.at_rest().then(|| self.rest()).flatten(),
-            RunState::Held { reason } => {
-                if !self.at_rest() {
-                    return Some(RunEvent::RunReleased);
-                }
-                let same = RunEvent::RunHeld { reason: *reason };
-                self.rest().filter(|event| *event != same)
+            RunState::Stopping { now, .. } => {
+                let committing = matches!(self.applying, Some(Applying::Committing { .. }));
+                let over = self.live.is_empty() && (*now || !committing);
+                over.then_some(RunEvent::RunAborted)
             }
-            RunState::BudgetLimited { .. }
-            | RunState::Submitting
+            RunState::Active => self.at_rest().then(|| self.rest()).flatten(),
+            RunState::Held { reason } => self.rest_again(&RunEvent::RunHeld { reason: *reason }),
+            RunState::BudgetLimited { dimension } => {
+                self.rest_again(&RunEvent::RunBudgetLimited { dimension: *dimension })
+            }
+            RunState::Submitting
             | RunState::Paused { .. }
             | RunState::Completed
             | RunState::Aborted => None,
         }
+    }
+
+    /// A run at rest is released by whatever lets it go on, or rests for another reason.
+    fn rest_again(&self, same: &RunEvent) -> Option<RunEvent> {
+        if !self.at_rest() {
+            return Some(RunEvent::RunReleased);
+        }
+        self.rest().filter(|event| event != same)
     }
 
     /// Whether nothing runs and nothing can start.
@@ -113,7 +130,7 @@ impl Run {
     }
 
     fn rest(&self) -> Option<RunEvent> {
-        if self.tally.done as usize == self.units.len() {
+        if self.all_done() {
             return match self.final_gate() {
                 Gate::Open => Some(RunEvent::RunCompleted { tip: self.tip.clone() }),
                 Gate::Measuring => None,
@@ -131,8 +148,11 @@ impl Run {
     fn final_gate(&self) -> Gate {
         let Some(tree) = &self.tip_tree else { return Gate::Open };
         let subject = Subject::Final(tree.clone());
-        let gates =
-            self.measured.iter().filter(|((_, of), _)| *of == subject).map(|(_, m)| m.gate());
+        let gates = self
+            .units
+            .iter()
+            .filter_map(|unit| self.measured.get(&(unit.spec.id.clone(), subject.clone())))
+            .map(Measurement::gate);
         gates.fold(Gate::Open, |all, one| match (all, one) {
             (Gate::Closed, _) | (_, Gate::Closed) => Gate::Closed,
             (Gate::Measuring, _) | (_, Gate::Measuring) => Gate::Measuring,

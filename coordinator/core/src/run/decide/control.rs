@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use ganger_shared::actor::Actor;
 use ganger_shared::event::RunEvent;
 use ganger_shared::ids::{AttemptId, Epoch, UnitId, WorkId};
 use ganger_shared::link::StopReason;
@@ -12,7 +11,7 @@ use ganger_shared::time::{DurationMs, Timestamp};
 
 use crate::run::command::Call;
 use crate::run::state::{Run, RunState};
-use crate::run::unit::UnitState;
+use crate::run::unit::{Phase, UnitState};
 
 const RUNGS: u64 = 3;
 
@@ -64,14 +63,7 @@ impl Run {
         let unit = self.units[ix].spec.id.clone();
         let reason = reason.to_owned();
         match &self.units[ix].state {
-            UnitState::Running => {
-                let mut events = vec![RunEvent::UnitStopping { unit, reason }];
-                if let Some(lease) = self.units[ix].attempts.last().map(|attempt| &attempt.lease) {
-                    let (id, epoch) = (&lease.attempt, lease.epoch);
-                    events.push(self.stopping_event(id, epoch, StopReason::Cancelled, now));
-                }
-                events
-            }
+            UnitState::Running => self.cancel_running(ix, unit, reason, now),
             UnitState::Pending
             | UnitState::Ready { .. }
             | UnitState::Delivered { .. }
@@ -85,9 +77,35 @@ impl Run {
         }
     }
 
+    /// Stops the unit's attempt; where the run's own stop has ended that already, there is nothing
+    /// left to wait for.
+    fn cancel_running(
+        &self,
+        ix: usize,
+        unit: UnitId,
+        reason: String,
+        now: Timestamp,
+    ) -> Vec<RunEvent> {
+        let Some(attempt) = self.units[ix].attempts.last() else { return Vec::new() };
+        let (id, epoch) = (&attempt.lease.attempt, attempt.lease.epoch);
+        if self.live.contains_key(&WorkId::Attempt(id.clone())) {
+            let stopping = self.stopping_event(id, epoch, StopReason::Cancelled, now);
+            return vec![RunEvent::UnitStopping { unit, reason }, stopping];
+        }
+        let confirmed = match &attempt.phase {
+            Phase::Cancelled { ended, .. } => ended.as_ref().is_some_and(|e| e.end.confirmed),
+            Phase::Delivered { .. } | Phase::Failed { .. } => true,
+            Phase::Leased
+            | Phase::Preparing
+            | Phase::Running
+            | Phase::Stopping { .. }
+            | Phase::Lost { .. } => false,
+        };
+        vec![RunEvent::UnitCancelled { unit, confirmed, reason }]
+    }
+
     pub(super) fn stop(
         &self,
-        _by: &Actor,
         reason: String,
         at_once: bool,
         now: Timestamp,
@@ -157,7 +175,8 @@ impl Run {
     }
 
     fn open(&self, command: &'static str, needs: &'static str) -> Result<(), Rejection> {
-        if self.state.terminal() { Err(self.wrong_state(command, needs)) } else { Ok(()) }
+        let open = self.head.is_some() && !self.state.terminal();
+        if open { Ok(()) } else { Err(self.wrong_state(command, needs)) }
     }
 
     fn wrong_state(&self, command: &'static str, needs: &'static str) -> Rejection {
@@ -165,14 +184,20 @@ impl Run {
         Rejection::WrongState { what: self.name(), state, command, needs }
     }
 
+    /// The run stands as the caller saw it.
+    pub(super) fn expected(&self, call: &Call) -> Result<(), Rejection> {
+        expect(call, || self.name(), self.touched)
+    }
+
     fn name(&self) -> String {
-        format!("run {}", self.id())
+        self.head.as_ref().map_or("the run".to_owned(), |head| format!("run {}", head.run))
     }
 }
 
+/// A caller that looked at the object after its last change has seen it as it is.
 fn expect(call: &Call, what: impl Fn() -> String, current: u64) -> Result<(), Rejection> {
     match call.expected {
-        Some(expected) if expected != current => {
+        Some(expected) if expected < current => {
             Err(Rejection::StaleSequence { what: what(), expected, current })
         }
         Some(_) | None => Ok(()),

@@ -1,17 +1,16 @@
 //! What the coordinator's own trees report: deliveries taken, merges computed, commits made.
 
-use ganger_shared::delivery::Usage;
 use ganger_shared::event::{Conflict, RunEvent};
 use ganger_shared::failure::Failure;
 use ganger_shared::ids::{AttemptId, CommitId, TreeId};
 use ganger_shared::link::{Ended, Failed};
-use ganger_shared::time::{DurationMs, Timestamp};
+use ganger_shared::time::Timestamp;
 
 use super::Decision;
 use crate::run::command::Reply;
 use crate::run::effect::EffectId;
 use crate::run::state::{Applying, Run};
-use crate::run::unit::UnitState;
+use crate::run::unit::{Phase, UnitState};
 
 impl Run {
     /// An answer to an effect that is not owed (any more) changes nothing.
@@ -34,9 +33,10 @@ impl Run {
     ) -> Decision {
         let owed = EffectId::Take(attempt.clone());
         let Some((ix, at)) = self.attempt(&attempt) else { return self.answer(&owed, Vec::new()) };
+        let Phase::Delivered { ended, .. } = &self.units[ix].attempts[at].phase else {
+            return self.answer(&owed, Vec::new());
+        };
         let epoch = self.units[ix].attempts[at].lease.epoch;
-        let left = self.units[ix].attempts[at].delivery().cloned();
-        let usage = left.as_ref().map_or_else(Usage::default, |delivery| delivery.usage);
         let next = match self.units[ix].state {
             UnitState::Delivered { .. } => Some(self.after_failure(ix, &failure, now)),
             UnitState::Pending
@@ -49,10 +49,10 @@ impl Run {
             | UnitState::Skipped { .. } => None,
         };
         let ended = Box::new(Ended {
-            end: Failed { failure, left, usage },
-            active_ms: DurationMs(0),
-            output: None,
-            output_truncated: false,
+            end: Failed { failure, left: Some(ended.end.clone()), usage: ended.end.usage },
+            active_ms: ended.active_ms,
+            output: ended.output.clone(),
+            output_truncated: ended.output_truncated,
         });
         let mut events = vec![RunEvent::AttemptFailed { attempt, epoch, ended }];
         events.extend(next);

@@ -2,7 +2,7 @@
 
 use ganger_shared::event::{LossReason, RetryCause, RunEvent};
 use ganger_shared::failure::{Failure, FailureClass, Retry};
-use ganger_shared::ids::{Epoch, InstanceId, WorkId, WorkerId};
+use ganger_shared::ids::{AttemptId, Epoch, InstanceId, WorkId, WorkerId};
 use ganger_shared::limits;
 use ganger_shared::link::{Lease, StopReason};
 use ganger_shared::plan::Effects;
@@ -10,7 +10,7 @@ use ganger_shared::time::Timestamp;
 
 use super::Decision;
 use crate::run::command::Reply;
-use crate::run::state::{Run, RunState};
+use crate::run::state::Run;
 use crate::run::unit::Phase;
 
 impl Run {
@@ -56,8 +56,14 @@ impl Run {
     /// have had effects outside its tree.
     fn after_loss(&self, ix: usize, at: usize, reason: LossReason, now: Timestamp) -> RunEvent {
         let unit = &self.units[ix];
-        let started = unit.attempts[at].started.is_some();
-        let at_most_once = unit.spec.effects() == Effects::External && started;
+        let attempt = &unit.attempts[at];
+        let heard_of = attempt.started.is_some() || attempt.phase != Phase::Leased;
+        // Only a worker that is there and never took the lease is known not to have started it.
+        let never_taken = match reason {
+            LossReason::NotHeld | LossReason::InstanceReplaced => !heard_of,
+            LossReason::LeaseExpired | LossReason::WorkerLeft => false,
+        };
+        let at_most_once = unit.spec.effects() == Effects::External && !never_taken;
         let losses = unit.losses + 1;
         if losses <= limits::LOSSES_PER_UNIT && !at_most_once {
             return RunEvent::RetryScheduled {
@@ -67,7 +73,7 @@ impl Run {
             };
         }
         let why = if at_most_once {
-            "it has effects outside its tree and had started, so it is not run again by itself"
+            "it has effects outside its tree and may have started, so it is not run again by itself"
                 .to_owned()
         } else {
             format!("lost {losses} times, at most {} are allowed", limits::LOSSES_PER_UNIT)
@@ -85,21 +91,19 @@ impl Run {
         let unit = &self.units[ix];
         let id = unit.spec.id.clone();
         let declared = unit.spec.retry.as_ref();
-        let tries = unit.failures + 1;
-        let most = declared.map_or(1, |retry| retry.attempts.unwrap_or(limits::ATTEMPTS_PER_UNIT));
-        let (cause, most) = match failure.class.retry() {
-            Retry::Transient => (RetryCause::Transient, most.max(limits::ATTEMPTS_PER_UNIT)),
-            Retry::Declared => (RetryCause::Declared, most),
-            Retry::Command => (RetryCause::Command, 1),
+        let most = unit.spec.attempts_max();
+        let (cause, tries, most) = match failure.class.retry() {
+            Retry::Transient => {
+                (RetryCause::Transient, unit.transients, most.max(limits::ATTEMPTS_PER_UNIT))
+            }
+            Retry::Declared => (RetryCause::Declared, unit.failures, most),
+            Retry::Command => (RetryCause::Command, unit.failures, 0),
         };
-        let contained = unit.spec.effects() == Effects::Contained;
-        let goes_on = !matches!(self.state, RunState::Stopping { .. }) && !self.state.terminal();
-        if !(tries < most && contained && goes_on) {
+        let goes_on = tries + 1 < most && !self.closing() && self.rerunnable(ix, failure);
+        if !goes_on {
             return RunEvent::UnitFailed { unit: id, failure: failure.clone() };
         }
-        let delay =
-            declared.and_then(|retry| retry.delay.as_ref()).map_or(limits::RETRY_DELAY, |d| d.0);
-        let not_before = now.plus(delay);
+        let not_before = now.max(self.at).plus(unit.spec.retry_delay());
         let first = unit.attempts.first().map_or(now, |attempt| attempt.leased_at);
         match declared.and_then(|retry| retry.within.as_ref()) {
             Some(within) if not_before.since(first) > within.0 => {
@@ -114,6 +118,16 @@ impl Run {
             }
             Some(_) | None => RunEvent::RetryScheduled { unit: id, not_before, cause },
         }
+    }
+
+    /// Whether the unit may be tried again without anybody asking: work with effects outside its tree
+    /// only where it is sure that nothing was started.
+    fn rerunnable(&self, ix: usize, failure: &Failure) -> bool {
+        let unit = &self.units[ix];
+        let started = unit.attempts.last().is_none_or(|attempt| attempt.started.is_some());
+        let before_start =
+            matches!(failure.class, FailureClass::PreflightFailed | FailureClass::WorkspaceFailed);
+        unit.spec.effects() == Effects::Contained || (before_start && !started)
     }
 
     /// Compares what a worker holds with what it should hold.
@@ -165,32 +179,38 @@ impl Run {
         }
     }
 
-    /// Attempts whose workers should long have ended them.
+    /// Work whose worker should long have ended it: attempts are told to stop, then no longer waited
+    /// for; checks are not measured.
     pub(super) fn tick(&self, now: Timestamp) -> Decision {
-        let mut events = Vec::new();
-        for (due, id) in &self.overdue {
-            if *due > now {
-                break;
+        let due = self.overdue.iter().take_while(|(due, _)| *due <= now);
+        let events = due.flat_map(|(_, work)| match work {
+            WorkId::Attempt(id) => self.attempt_overdue(id, now),
+            WorkId::Check(id) => {
+                self.live.get(work).map_or(Vec::new(), |live| self.check_overdue(id, live.epoch))
             }
-            let Some((ix, at)) = self.attempt(id) else { continue };
-            let attempt = &self.units[ix].attempts[at];
-            match attempt.phase {
-                Phase::Leased | Phase::Preparing | Phase::Running => {
-                    events.push(self.stopping_event(
-                        id,
-                        attempt.lease.epoch,
-                        StopReason::Timeout,
-                        now,
-                    ));
-                }
-                Phase::Stopping { .. }
-                | Phase::Delivered { .. }
-                | Phase::Failed { .. }
-                | Phase::Cancelled { .. }
-                | Phase::Lost { .. } => {}
+        });
+        Decision { events: events.collect(), reply: Reply::Done { sequence: 0, replayed: false } }
+    }
+
+    fn attempt_overdue(&self, id: &AttemptId, now: Timestamp) -> Vec<RunEvent> {
+        let Some((ix, at)) = self.attempt(id) else { return Vec::new() };
+        let attempt = &self.units[ix].attempts[at];
+        let epoch = attempt.lease.epoch;
+        match attempt.phase {
+            Phase::Leased | Phase::Preparing | Phase::Running => {
+                vec![self.stopping_event(id, epoch, StopReason::Timeout, now)]
             }
+            Phase::Stopping { reason } => {
+                let cancelled =
+                    RunEvent::AttemptCancelled { attempt: id.clone(), epoch, ended: None };
+                let next = self.after_stop(ix, reason, false, now);
+                std::iter::once(cancelled).chain(next).collect()
+            }
+            Phase::Delivered { .. }
+            | Phase::Failed { .. }
+            | Phase::Cancelled { .. }
+            | Phase::Lost { .. } => Vec::new(),
         }
-        Decision { events, reply: Reply::Done { sequence: 0, replayed: false } }
     }
 }
 

@@ -1,10 +1,11 @@
 //! A worker's facts about an attempt. Facts are taken in any state of the run; what a state of the
 //! run forbids is only that something new begins.
 
+use ganger_shared::actor::Actor;
 use ganger_shared::delivery::{Delivery, Usage};
 use ganger_shared::event::RunEvent;
 use ganger_shared::failure::{Failure, FailureClass};
-use ganger_shared::ids::{AttemptId, Epoch, WorkId};
+use ganger_shared::ids::{AttemptId, CommitId, Epoch, WorkId, WorkerId};
 use ganger_shared::link::{Answer, Ended, Fact, Failed, Report, StopReason, Stopped};
 use ganger_shared::time::{DurationMs, Timestamp};
 
@@ -23,43 +24,45 @@ struct About {
 }
 
 impl Run {
-    pub(super) fn report(&self, report: Report, now: Timestamp) -> Decision {
-        let (events, answer) = match &report.lease.work {
-            WorkId::Attempt(id) => self.attempt_report(id, report.lease.epoch, report.fact, now),
-            WorkId::Check(id) => self.check_report(id, report.lease.epoch, report.fact),
+    pub(super) fn report(&self, by: &Actor, report: Report, now: Timestamp) -> Decision {
+        let Report { lease, fact, .. } = report;
+        let (events, answer) = match &lease.work {
+            WorkId::Attempt(id) => match self.about(by, id, lease.epoch, now) {
+                Some(about) => self.attempt_report(&about, fact),
+                None => (Vec::new(), Answer::Stale),
+            },
+            WorkId::Check(id) => self.check_report(id, lease.epoch, by, fact),
         };
         let answer = if self.state.terminal() { Answer::RunClosed } else { answer };
         Decision { events, reply: Reply::Answered(answer) }
     }
 
-    fn attempt_report(
-        &self,
-        id: &AttemptId,
-        epoch: Epoch,
-        fact: Fact,
-        now: Timestamp,
-    ) -> (Vec<RunEvent>, Answer) {
-        let stale = (Vec::new(), Answer::Stale);
-        let Some((ix, at)) = self.attempt(id) else { return stale };
-        let attempt = &self.units[ix].attempts[at];
-        if attempt.lease.epoch != epoch {
-            return stale;
+    /// The attempt a report is about, if this fence and this worker hold or held it (P037).
+    fn about(&self, by: &Actor, id: &AttemptId, epoch: Epoch, now: Timestamp) -> Option<About> {
+        let (ix, at) = self.attempt(id)?;
+        let lease = &self.units[ix].attempts[at].lease;
+        let known = lease.epoch == epoch && !foreign(by, &lease.worker);
+        known.then(|| About { ix, at, id: id.clone(), epoch, now })
+    }
+
+    fn attempt_report(&self, about: &About, fact: Fact) -> (Vec<RunEvent>, Answer) {
+        if let Fact::Measured(_) = fact {
+            return (Vec::new(), Answer::Stale);
         }
-        let about = About { ix, at, id: id.clone(), epoch, now };
-        match &attempt.phase {
+        match &self.units[about.ix].attempts[about.at].phase {
             Phase::Leased | Phase::Preparing | Phase::Running => {
-                (self.fact(&about, fact), Answer::Recorded)
+                (self.fact(about, fact), Answer::Recorded)
             }
             Phase::Stopping { reason } => {
-                (self.fact_while_stopping(&about, *reason, fact), Answer::Recorded)
+                (self.fact_while_stopping(about, *reason, fact), Answer::Recorded)
             }
-            Phase::Lost { late, active_ms, .. } => {
-                let known = late.is_some() || active_ms.is_some();
-                self.late_fact(&about, fact, known)
+            Phase::Lost { active_ms: None, .. } | Phase::Cancelled { active_ms: None, .. } => {
+                self.late_fact(about, fact)
             }
-            Phase::Delivered { .. } | Phase::Failed { .. } | Phase::Cancelled { .. } => {
-                (Vec::new(), Answer::Recorded)
-            }
+            Phase::Lost { .. }
+            | Phase::Delivered { .. }
+            | Phase::Failed { .. }
+            | Phase::Cancelled { .. } => (Vec::new(), Answer::Recorded),
         }
     }
 
@@ -83,7 +86,7 @@ impl Run {
                 }
                 vec![RunEvent::AttemptStarted { attempt, epoch, started }]
             }
-            Fact::Delivered(ended) => vec![RunEvent::AttemptDelivered { attempt, epoch, ended }],
+            Fact::Delivered(ended) => self.delivered(about, ended),
             Fact::Failed(ended) => self.failed(about, *ended),
             Fact::Stopped(ended) => {
                 let failure = Failure::new(
@@ -103,6 +106,40 @@ impl Run {
         }
     }
 
+    /// A delivery that contradicts itself or its lease is none.
+    fn delivered(&self, about: &About, ended: Box<Ended<Delivery>>) -> Vec<RunEvent> {
+        let Some(fault) = self.fault(about, &ended.end) else {
+            let (attempt, epoch) = (about.id.clone(), about.epoch);
+            return vec![RunEvent::AttemptDelivered { attempt, epoch, ended }];
+        };
+        let usage = ended.end.usage;
+        let failure = Failure::new(FailureClass::InvalidResult, fault);
+        let failed = Failed { failure, left: Some(ended.end), usage };
+        self.failed(
+            about,
+            Ended {
+                end: failed,
+                active_ms: ended.active_ms,
+                output: ended.output,
+                output_truncated: ended.output_truncated,
+            },
+        )
+    }
+
+    /// What makes a delivery unusable, as far as it shows without a look at the tree.
+    fn fault(&self, about: &About, delivery: &Delivery) -> Option<String> {
+        self.repository()?;
+        let tree = delivery.tree.as_ref()?;
+        let base = self.units[about.ix].attempts[about.at].lease.base.as_ref();
+        if base != Some(&tree.base) {
+            let leased = base.map_or("none", CommitId::as_str);
+            return Some(format!("it began from {}, its lease says {leased}", tree.base));
+        }
+        let changed = tree.changes.total;
+        (changed > 0 && tree.bundle.is_none())
+            .then(|| format!("it changed {changed} paths and has no bundle that carries them"))
+    }
+
     fn failed(&self, about: &About, ended: Ended<Failed>) -> Vec<RunEvent> {
         let next = self.after_failure(about.ix, &ended.end.failure, about.now);
         let failed = RunEvent::AttemptFailed {
@@ -113,19 +150,28 @@ impl Run {
         vec![failed, next]
     }
 
-    /// The attempt was told to stop; what it says now is how it stopped, whatever it is.
+    /// The attempt was told to stop; what it says now is how it stopped. Where it was only late, an
+    /// end of its own is still the truth.
     fn fact_while_stopping(&self, about: &About, why: StopReason, fact: Fact) -> Vec<RunEvent> {
+        let overdue = why == StopReason::Timeout;
         match fact {
             Fact::Accepted | Fact::Started(_) | Fact::Measured(_) => Vec::new(),
+            Fact::Delivered(ended) if overdue => self.delivered(about, ended),
+            Fact::Failed(ended) if overdue => self.failed(about, *ended),
             Fact::Delivered(ended) => {
-                let stopped = stopped_after(ended.active_ms, ended.end.usage);
+                let (active_ms, usage) = (ended.active_ms, ended.end.usage);
+                let stopped = stopped_after(&ended, usage);
                 let mut events = self.stopped(about, why, stopped);
-                events.insert(1, late_result(about, ended.active_ms, Some(ended.end), false));
+                events.insert(1, late_result(about, active_ms, Some(ended.end), false));
                 events
             }
             Fact::Failed(ended) => {
-                let stopped = stopped_after(ended.active_ms, ended.end.usage);
-                self.stopped(about, why, stopped)
+                let stopped = stopped_after(&ended, ended.end.usage);
+                let mut events = self.stopped(about, why, stopped);
+                if let Some(left) = ended.end.left {
+                    events.insert(1, late_result(about, ended.active_ms, Some(left), false));
+                }
+                events
             }
             Fact::Stopped(ended) => self.stopped(about, why, ended),
         }
@@ -169,13 +215,13 @@ impl Run {
         }
     }
 
-    fn late_fact(&self, about: &About, fact: Fact, known: bool) -> (Vec<RunEvent>, Answer) {
-        if known {
-            return (Vec::new(), Answer::Recorded);
-        }
+    /// The first word after the lease was over: its use is booked, and a delivery stands in for a
+    /// rerun that was not yet granted.
+    fn late_fact(&self, about: &About, fact: Fact) -> (Vec<RunEvent>, Answer) {
         match fact {
             Fact::Delivered(ended) => {
-                let adopted = self.adoptable(about.ix, about.at);
+                let sound = self.fault(about, &ended.end).is_none();
+                let adopted = sound && self.adoptable(about.ix, about.at);
                 let answer = if adopted { Answer::Recorded } else { Answer::Stale };
                 let late = late_result(about, ended.active_ms, Some(ended.end), adopted);
                 (vec![late], answer)
@@ -189,6 +235,11 @@ impl Run {
             Fact::Accepted | Fact::Started(_) | Fact::Measured(_) => (Vec::new(), Answer::Stale),
         }
     }
+}
+
+/// Whether another worker speaks than the one that holds or held the lease.
+pub(super) fn foreign(by: &Actor, holder: &WorkerId) -> bool {
+    matches!(by, Actor::Worker(name) if name != holder.as_str())
 }
 
 fn late_result(
@@ -206,9 +257,13 @@ fn late_result(
     }
 }
 
-fn stopped_after(active_ms: DurationMs, usage: Usage) -> Ended<Stopped> {
-    let end = Stopped { confirmed: true, usage };
-    Ended { end, active_ms, output: None, output_truncated: false }
+fn stopped_after<T>(ended: &Ended<T>, usage: Usage) -> Ended<Stopped> {
+    Ended {
+        end: Stopped { confirmed: true, usage },
+        active_ms: ended.active_ms,
+        output: ended.output.clone(),
+        output_truncated: ended.output_truncated,
+    }
 }
 
 fn failed_by(failure: Failure, ended: &Ended<Stopped>) -> Ended<Failed> {

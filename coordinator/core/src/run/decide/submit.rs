@@ -1,7 +1,9 @@
 //! The beginning of a run. The plan was checked before; here it becomes events.
 
 use ganger_shared::event::{RunEvent, Submitted};
+use ganger_shared::limits;
 use ganger_shared::plan;
+use ganger_shared::problem::{Code, Problem};
 use ganger_shared::rejection::Rejection;
 
 use crate::run::state::Run;
@@ -24,6 +26,14 @@ impl Run {
             });
         }
         let planned = u32::try_from(units.len()).unwrap_or(u32::MAX);
+        let most = submitted.budgets.units.unwrap_or(limits::UNITS);
+        if planned > most {
+            let message = format!("{planned} units are planned, and {most} are allowed");
+            let problem = Problem::error(Code::Limit, "units", message);
+            return Err(Rejection::Plan {
+                problems: vec![problem.with_fix("raise `budgets.units`")],
+            });
+        }
         let mut events = vec![RunEvent::RunSubmitted(Box::new(submitted))];
         let revision = FIRST_REVISION;
         events.extend(tasks.into_iter().map(|task| RunEvent::TaskPlanned { revision, task }));
