@@ -105,6 +105,19 @@ enum Order {
     Shown(Anchor),
 }
 
+/// A lease on its way to the disk.
+#[derive(Debug)]
+pub struct Accepting {
+    answer: oneshot::Receiver<Result<(), AcceptError>>,
+}
+
+impl Accepting {
+    /// Waits until the lease is held, or is not; may be dropped and called again until it returns.
+    pub async fn accepted(&mut self) -> Result<(), AcceptError> {
+        (&mut self.answer).await.map_err(|_| Gone)?
+    }
+}
+
 /// A way to the outbox; cheap to clone. The thread ends when the last one is dropped.
 #[derive(Debug, Clone)]
 pub struct Outbox {
@@ -138,9 +151,14 @@ impl Outbox {
 
     /// Holds a lease: durable, and its `Accepted` reported, when this returns.
     pub async fn accept(&self, assignment: Assignment) -> Result<(), AcceptError> {
+        self.begin_accept(assignment).await?.accepted().await
+    }
+
+    /// The same in two steps, so that many leases are held by one write to the disk.
+    pub async fn begin_accept(&self, assignment: Assignment) -> Result<Accepting, Gone> {
         let (reply, answer) = oneshot::channel();
         self.order(Order::Accept(Box::new(assignment), reply)).await?;
-        answer.await.map_err(|_| Gone)?
+        Ok(Accepting { answer })
     }
 
     /// Reports a fact about a live lease: durable when this returns.
@@ -184,6 +202,14 @@ impl Outbox {
         let mut owed = self.owed.clone();
         while owed.changed().await.is_ok() {}
         Gone
+    }
+
+    /// Gives this way to the outbox up and waits until its thread has let go of the log, which it
+    /// does once everybody else has given theirs up too.
+    pub async fn closed(self) {
+        let Self { orders, mut owed } = self;
+        drop(orders);
+        while owed.changed().await.is_ok() {}
     }
 
     async fn order(&self, order: Order) -> Result<(), Gone> {

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ganger_shared::failure::{Failure, FailureClass};
 use ganger_shared::time::DurationMs;
@@ -26,6 +27,9 @@ mod leave;
 mod start;
 
 use start::Started;
+
+/// How long stopped parts may hold on to what they had.
+const LETTING_GO: Duration = Duration::from_secs(5);
 
 /// Why a worker ended that was not asked to.
 #[derive(Debug, Error)]
@@ -111,6 +115,7 @@ pub async fn run(
     // Held until all is over: the next process on this directory finds nothing of us alive.
     let _identity = Arc::clone(&started.identity);
     report_orphans(&started.outbox).await?;
+    let outbox = started.outbox.clone();
     let (ended, mut end) = oneshot::channel();
     let arguments = Arguments { started, ended };
     let died = |why: String| RunError::Died { part: "root", why };
@@ -127,6 +132,11 @@ pub async fn run(
         end.await
     };
     let joined = handle.await;
+    // Parts that were stopped let go of it a moment later; the next worker on this directory, even
+    // one in this process, must find it free.
+    if tokio::time::timeout(LETTING_GO, outbox.closed()).await.is_err() {
+        tracing::warn!("a part of the worker still holds the outbox");
+    }
     match (result, joined) {
         (Ok(result), _) => result,
         (Err(_), joined) => Err(died(format!("it ended without a word ({joined:?})"))),

@@ -79,7 +79,7 @@ impl Stage {
             }
             stage.tell(AttemptMessage::Discarded);
         };
-        self.task("discard", work)
+        AbortOnDropHandle::new(tokio::spawn(work))
     }
 
     async fn follow(&self, mut events: mpsc::Receiver<ExecEvent>, seen: watch::Sender<Observed>) {

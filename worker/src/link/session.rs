@@ -3,6 +3,7 @@
 //!
 //! Not here: dialling again, and what the coordinator's words lead to (`heard.rs`).
 
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use ganger_proto::{Refusal, v1};
 use ganger_shared::fleet::WorkerFacts;
 use ganger_shared::link::{CoordinatorSays, Hello, PROTOCOL, PROTOCOL_MIN, Welcome, WorkerSays};
+use ganger_shared::spec::Assignment;
 use ractor::ActorRef;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -26,17 +28,19 @@ use super::{LinkError, LinkMessage};
 use crate::attempts::AttemptsMessage;
 use crate::attempts::board::Board;
 use crate::config::Config;
-use crate::outbox::{Outbox, Owed};
+use crate::outbox::{AcceptError, Accepting, Outbox, Owed};
 use crate::time::Timer;
 
 /// Messages that may wait for the network.
 const OUT_WAITING_MAX: usize = 64;
+/// Assignments that may be on their way to the disk; more are not read meanwhile.
+const ACCEPTING_MAX: usize = 256;
 /// How long `retry_later` is.
 const RETRY_LATER: Duration = Duration::from_secs(1);
 /// How long a goodbye waits for the coordinator to end the stream.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// The coordinator's word for a worker whose protocol it does not speak.
-const PROTOCOL_WORD: &str = "protocol";
+const PROTOCOL_WORD: &str = "protocol_mismatch";
 
 /// What one connection needs.
 pub(super) struct Session {
@@ -55,6 +59,8 @@ pub(super) struct Session {
 pub(super) struct Live<'a> {
     pub(super) session: &'a Session,
     pub(super) sending: Sending,
+    /// Assignments on their way to the disk, oldest first.
+    pub(super) accepting: VecDeque<(Box<Assignment>, Accepting)>,
     out: mpsc::Sender<v1::WorkerMessage>,
     inbound: Streaming<v1::CoordinatorMessage>,
 }
@@ -82,7 +88,8 @@ impl Session {
             out: out.clone(),
         };
         let beats = AbortOnDropHandle::new(tokio::spawn(beats.beat(welcome)));
-        Live { session: &self, sending: Sending::default(), out, inbound }.live(beats).await
+        let (sending, accepting) = (Sending::default(), VecDeque::new());
+        Live { session: &self, sending, accepting, out, inbound }.live(beats).await
     }
 
     async fn greet(
@@ -164,9 +171,13 @@ impl Live<'_> {
         loop {
             let due = self.sending.is_due(&self.owed());
             tokio::select! {
-                said = self.inbound.message() => match self.said(said).await {
-                    None => {}
-                    Some(end) => return end,
+                said = self.inbound.message(), if self.accepting.len() < ACCEPTING_MAX => {
+                    if let Some(end) = self.said(said).await {
+                        return end;
+                    }
+                }
+                held = oldest(&mut self.accepting) => if self.accepted(held).await.is_err() {
+                    return lost("the outbox has failed");
                 },
                 room = self.out.clone().reserve_owned(), if due => match room {
                     Ok(room) => self.send(room),
@@ -180,7 +191,10 @@ impl Live<'_> {
                     Ok(why) => lost(why),
                     Err(defect) => lost(&format!("the beats ended by a defect: {defect}")),
                 },
-                () = asked(&mut goodbye) => return self.farewell().await,
+                () = asked(&mut goodbye) => {
+                    beats.abort();
+                    return self.farewell().await;
+                }
             }
         }
     }
@@ -207,11 +221,13 @@ impl Live<'_> {
     }
 
     /// Says goodbye and waits a moment for the coordinator to have heard it.
-    async fn farewell(mut self) -> SessionEnd {
+    async fn farewell(self) -> SessionEnd {
+        let Self { out, mut inbound, .. } = self;
         let goodbye = WorkerSays::Goodbye { reason: "the worker's process ends".to_owned() };
         let said = async {
-            if self.out.send(goodbye.into()).await.is_ok() {
-                while let Ok(Some(_)) = self.inbound.message().await {}
+            if out.send(goodbye.into()).await.is_ok() {
+                drop(out);
+                while let Ok(Some(_)) = inbound.message().await {}
             }
         };
         // A coordinator that does not end the stream has still heard why we do.
@@ -221,6 +237,14 @@ impl Live<'_> {
 
     pub(super) fn owed(&self) -> Arc<Owed> {
         Arc::clone(&self.session.outbox.owed().borrow())
+    }
+}
+
+/// Waits for the oldest assignment that is on its way to the disk, if there is one.
+async fn oldest(accepting: &mut VecDeque<(Box<Assignment>, Accepting)>) -> Result<(), AcceptError> {
+    match accepting.front_mut() {
+        Some((_, held)) => held.accepted().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -155,7 +155,9 @@ impl Keeper {
 
     /// Says everything anew once much of it is history, and lets the old segments go.
     fn tidy(&mut self) -> Result<(), AppendError> {
-        self.reserve.refill(self.log.free_bytes().ok());
+        if !self.reserve.is_there() {
+            self.reserve.refill(self.log.free_bytes().ok());
+        }
         if self.since < RECORDS_MAX {
             return Ok(());
         }

@@ -148,12 +148,15 @@ impl Connection {
 
     /// The next thing said that is no beat.
     pub async fn hear_word(&mut self) -> Option<WorkerSays> {
-        loop {
-            match self.hear().await {
-                Some(WorkerSays::Beat(beat)) => self.beats.push(beat),
-                other => return other,
+        let word = async {
+            loop {
+                match self.hear().await {
+                    Some(WorkerSays::Beat(beat)) => self.beats.push(beat),
+                    other => return other,
+                }
             }
-        }
+        };
+        within(word).await
     }
 
     pub async fn hello(&mut self) -> Hello {

@@ -67,7 +67,8 @@ pub fn another_protocol_ends_the_worker() {
         assert!(matches!(error, RunError::Link(LinkError::Protocol { .. })), "{error}");
         let worker = ground.worker();
         let connection = ground.coordinator.connection().await;
-        let status = plain(Code::FailedPrecondition, "protocol", "this coordinator speaks 7 to 8");
+        let status =
+            plain(Code::FailedPrecondition, "protocol_mismatch", "this coordinator speaks 7 to 8");
         connection.refuse(status).await;
         let error = worker.ended().await.unwrap_err();
         assert!(error.to_string().contains("speaks 7 to 8"), "{error}");
@@ -85,7 +86,7 @@ pub fn a_coordinator_that_comes_late_is_found() {
         let dir = ground.dir.path().join("artifacts");
         ground.coordinator = crate::coordinator::Coordinator::listen(&dir, Some(&address)).await;
         let busy = ground.coordinator.connection().await;
-        busy.refuse(plain(Code::FailedPrecondition, "second_instance", "not yet")).await;
+        busy.refuse(plain(Code::FailedPrecondition, "worker_refused", "not yet")).await;
         let (mut connection, _) = ground.coordinator.attached().await;
         within(connection.beat()).await;
         drop(worker);
