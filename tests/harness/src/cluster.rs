@@ -52,6 +52,11 @@ impl Process {
     /// Asks it to end (SIGTERM) and waits until it has.
     pub fn terminate(&mut self) -> std::process::ExitStatus {
         self.signal(nix::sys::signal::Signal::SIGTERM);
+        self.wait()
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn wait(&mut self) -> std::process::ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
@@ -99,7 +104,7 @@ impl Said {
     }
 
     /// Itself, if the exit code is this.
-    #[must_use]
+    #[expect(clippy::return_self_not_must_use, reason = "the exit code may be all a test wants")]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:#?}");
         self
@@ -222,9 +227,15 @@ impl Cluster {
 
     /// Starts a worker (again) on its own directory.
     pub fn start_worker(&mut self, name: &str, slots: u32, more: &[&str]) {
+        let server = self.server();
+        self.start_worker_by(&server, name, slots, more);
+    }
+
+    /// The same, by another way to the coordinator.
+    pub fn start_worker_by(&mut self, server: &str, name: &str, slots: u32, more: &[&str]) {
         let mut command = self.command();
         command
-            .args(["worker", "--server", &self.server(), "--name", name])
+            .args(["worker", "--server", server, "--name", name])
             .args(["--slots", &slots.to_string(), "--data"])
             .arg(self.path(&format!("worker-{name}")))
             .arg("--token-file")
@@ -265,6 +276,11 @@ impl Cluster {
     /// Runs a client's command to its end.
     pub fn ganger(&self, arguments: &[&str]) -> Said {
         self.client(arguments).output().expect("the product's own binary starts").into()
+    }
+
+    /// Starts a client's command that goes on beside the test.
+    pub fn start_client(&self, name: &str, arguments: &[&str]) -> Process {
+        Process::spawn(&mut self.client(arguments), self.path(&format!("client-{name}.log")))
     }
 
     /// Submits a plan and returns the run's id.

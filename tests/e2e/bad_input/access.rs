@@ -1,0 +1,108 @@
+//! Tokens: a wrong or missing one, of a client or a worker; and roles.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use ganger_harness::{Cluster, Said};
+
+use super::{nothing_is_half_done, says};
+use crate::binary;
+use crate::plans::{command, plan, write};
+
+fn with_token(cluster: &Cluster, file: &str, arguments: &[&str]) -> Said {
+    let mut client = cluster.client(arguments);
+    client.env("GANGER_TOKEN_FILE", cluster.path(file));
+    client.output().expect("the product's own binary starts").into()
+}
+
+/// R164: every endpoint needs a token; a wrong, a missing and a too weak one are told apart, each with the
+/// file and the way out, and nothing is done.
+#[test]
+fn without_the_right_token_nothing_is_done() {
+    let mut cluster = Cluster::new(binary());
+    cluster.start_coordinator();
+    for name in ["operator.token", "worker-join.token"] {
+        let meta =
+            std::fs::metadata(cluster.data().join(name)).expect("it is written first of all");
+        assert_eq!(meta.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    let file = write(&cluster, &plan(&[command("a", "true")])).display().to_string();
+    cluster.write("wrong.token", "gt-0000000000000000000000000000000000000000000000000000\n");
+    cluster.write("empty.token", "\n");
+    for arguments in [vec!["submit", &file], vec!["get", "runs"], vec!["get", "workers"]] {
+        let said = with_token(&cluster, "wrong.token", &arguments).expect(3);
+        says(&said, &["token"]);
+        let said = with_token(&cluster, "absent.token", &arguments).expect(3);
+        says(&said, &["absent.token", "--token-file", "GANGER_TOKEN_FILE"]);
+        let said = with_token(&cluster, "empty.token", &arguments).expect(3);
+        says(&said, &["empty.token"]);
+    }
+    nothing_is_half_done(&cluster);
+    // A worker's token is no client's.
+    let join = cluster.data().join("worker-join.token");
+    let mut client = cluster.client(&["submit", &file]);
+    client.env("GANGER_TOKEN_FILE", &join);
+    let said = Said::from(client.output().expect("the product's own binary starts")).expect(3);
+    says(&said, &["worker", "submit"]);
+    nothing_is_half_done(&cluster);
+}
+
+/// R164: a worker with a wrong token ends with an error that names the file; none is attached.
+#[test]
+fn a_worker_with_a_wrong_token_is_not_taken() {
+    let mut cluster = Cluster::new(binary());
+    cluster.start_coordinator();
+    let wrong =
+        cluster.write("wrong.token", "gt-0000000000000000000000000000000000000000000000000000\n");
+    for token in [wrong, cluster.operator_token(), cluster.path("absent.token")] {
+        let mut worker = cluster.command();
+        worker
+            .args(["worker", "--server", &cluster.server(), "--name", "intruder", "--data"])
+            .arg(cluster.path("intruder"))
+            .arg("--token-file")
+            .arg(&token);
+        let said = Said::from(worker.output().expect("the product's own binary starts"));
+        if token != cluster.operator_token() {
+            assert_ne!(said.code, 0, "{said:#?}");
+            says(&said, &[&token.display().to_string()]);
+        }
+        assert_ne!(said.code, 0, "{said:#?}");
+    }
+    let workers = cluster.ganger(&["get", "workers", "-o", "json"]).expect(0).json();
+    assert_eq!(workers["workers"], serde_json::json!([]));
+}
+
+/// R167: a token for reading reads and does not submit; once revoked it does neither.
+#[test]
+fn a_token_does_what_its_role_allows_until_it_is_revoked() {
+    let mut cluster = Cluster::new(binary());
+    cluster.start_coordinator();
+    let file = write(&cluster, &plan(&[command("a", "true")])).display().to_string();
+    let issued = cluster
+        .ganger(&["token", "issue", "reader", "--role", "read", "-o", "json"])
+        .expect(0)
+        .json();
+    let token = issued["token"].as_str().expect("it is shown once");
+    cluster.write("reader.token", token);
+    with_token(&cluster, "reader.token", &["get", "runs"]).expect(0);
+    let said = with_token(&cluster, "reader.token", &["submit", &file]).expect(3);
+    says(&said, &["reader", "read", "submit"]);
+    nothing_is_half_done(&cluster);
+    let list = cluster.ganger(&["token", "list"]).expect(0);
+    assert!(list.stdout.contains("reader") && !list.stdout.contains(token), "{list:#?}");
+    cluster.ganger(&["token", "revoke", "reader"]).expect(0);
+    with_token(&cluster, "reader.token", &["get", "runs"]).expect(3);
+}
+
+/// P010: without encryption no address but loopback is listened on, unless that is asked for by name;
+/// then workers and clients of another address do their work.
+#[test]
+fn off_loopback_plaintext_is_asked_for_by_name() {
+    let mut cluster = Cluster::new(binary());
+    let mut refused = cluster.command();
+    refused.args(["coordinator", "--listen", "0.0.0.0:0", "--data"]).arg(cluster.path("open"));
+    let said = Said::from(refused.output().expect("the product's own binary starts")).expect(3);
+    says(&said, &["0.0.0.0", "--plaintext"]);
+    cluster.coordinator_arguments.extend(["--plaintext".to_owned()]);
+    cluster.start_coordinator();
+    cluster.ganger(&["get", "runs"]).expect(0);
+}
