@@ -47,8 +47,6 @@ pub enum AttemptsMessage {
     },
     /// The worker has it back.
     Attached,
-    /// No new work is wanted.
-    Drain,
     /// The worker leaves: end everything, and say when it is done.
     Leave(RpcReplyPort<()>),
     /// This attempt has reported its end.
@@ -113,7 +111,6 @@ impl Actor for Attempts {
             }
             AttemptsMessage::CutOff { lease_ms } => state.cut_off(lease_ms),
             AttemptsMessage::Attached => state.attached(),
-            AttemptsMessage::Drain => state.drain(),
             AttemptsMessage::Leave(done) => state.leave(done).await?,
             AttemptsMessage::Closed(lease) => state.free(&myself, &lease).await?,
             #[cfg(test)]
@@ -237,10 +234,6 @@ impl State {
     fn attached(&mut self) {
         self.cut_off = None;
         self.tell_all(|| AttemptMessage::Attached);
-    }
-
-    fn drain(&mut self) {
-        self.slots.close(Intake::Draining);
     }
 
     async fn leave(&mut self, done: RpcReplyPort<()>) -> Result<(), Gone> {

@@ -14,7 +14,7 @@ use ganger_shared::link::{
 use ganger_shared::spec::Assignment;
 use ganger_shared::time::DurationMs;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_stream::Stream;
@@ -33,6 +33,7 @@ pub struct Coordinator {
     pub address: String,
     pub artifacts: Artifacts,
     connections: mpsc::Receiver<Connection>,
+    refused: watch::Receiver<u32>,
     server: JoinHandle<()>,
 }
 
@@ -47,6 +48,7 @@ pub struct Connection {
 
 struct Link {
     connections: mpsc::Sender<Connection>,
+    refused: watch::Sender<u32>,
 }
 
 type Said = Pin<Box<dyn Stream<Item = Result<v1::CoordinatorMessage, Status>> + Send>>;
@@ -60,6 +62,7 @@ impl v1::link_service_server::LinkService for Link {
         request: Request<Streaming<v1::WorkerMessage>>,
     ) -> Result<Response<Said>, Status> {
         if auth::token(request.metadata()) != Some(TOKEN) {
+            self.refused.send_modify(|refused| *refused += 1);
             return Err(ganger_proto::status::plain(
                 tonic::Code::Unauthenticated,
                 ganger_proto::status::UNAUTHENTICATED,
@@ -83,17 +86,23 @@ impl Coordinator {
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (connections, taken) = mpsc::channel(8);
         let artifacts = Artifacts::new(dir);
+        let (count, refused) = watch::channel(0);
         let server = tonic::transport::Server::builder()
-            .add_service(server::link(Link { connections }))
+            .add_service(server::link(Link { connections, refused: count }))
             .add_service(server::artifacts(artifacts.clone()))
             .serve_with_incoming(TcpListenerStream::new(listener));
         let server = tokio::spawn(async move { server.await.unwrap() });
-        Self { address, artifacts, connections: taken, server }
+        Self { address, artifacts, connections: taken, refused, server }
     }
 
     /// The next connection.
     pub async fn connection(&mut self) -> Connection {
         within(self.connections.recv()).await.unwrap()
+    }
+
+    /// Waits until a token was refused.
+    pub async fn refused(&mut self) {
+        self.refused.wait_for(|refused| *refused > 0).await.unwrap();
     }
 
     /// The next connection, after its greeting.

@@ -3,11 +3,12 @@
 use ganger_proto::status::plain;
 use ganger_shared::link::{CoordinatorSays, PROTOCOL, PROTOCOL_MIN, Welcome};
 use ganger_worker::RunError;
+use ganger_worker::config::OnRefused;
 use ganger_worker::identity::IdentityError;
 use ganger_worker::link::LinkError;
 use tonic::Code;
 
-use crate::coordinator::{anchor, welcome, within};
+use crate::coordinator::{TOKEN, anchor, welcome, within};
 use crate::ground::{Ground, Worker, block_on};
 
 /// R063: who it is, what it offers, what it holds, how far it has seen; and beats only after that.
@@ -51,6 +52,22 @@ pub fn a_refused_token_ends_the_worker_with_its_file_and_the_fix() {
         std::fs::remove_file(&file).unwrap();
         let error = ground.worker().ended().await.unwrap_err();
         assert!(matches!(error, RunError::Link(LinkError::Token(_))), "{error}");
+    });
+}
+
+/// A token that is renewed in its file is used without a restart.
+#[cfg_attr(any(), test)]
+pub fn a_worker_told_to_retry_uses_a_token_that_is_put_right() {
+    block_on(async {
+        let mut ground = Ground::new().await;
+        let mut config = ground.config();
+        config.on_refused = OnRefused::Retry;
+        std::fs::write(&config.token_file, "another").unwrap();
+        let file = config.token_file.clone();
+        let _worker = Worker::start(config);
+        within(ground.coordinator.refused()).await;
+        std::fs::write(&file, TOKEN).unwrap();
+        ground.coordinator.attached().await;
     });
 }
 

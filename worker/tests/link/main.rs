@@ -30,6 +30,7 @@ macro_rules! tests {
 const TESTS: &[Test] = tests! {
     greeting: hello_comes_first_and_says_who_what_and_how_far,
         a_refused_token_ends_the_worker_with_its_file_and_the_fix,
+        a_worker_told_to_retry_uses_a_token_that_is_put_right,
         another_protocol_ends_the_worker,
         a_coordinator_that_comes_late_is_found,
         a_second_process_on_one_directory_is_refused;
