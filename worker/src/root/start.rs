@@ -19,6 +19,7 @@ use crate::isolation::{self, Hold, Host};
 use crate::link::dial::{Authority, endpoint};
 use crate::outbox::Outbox;
 use crate::process::{self, SweptOutcome};
+use crate::workspace;
 
 /// What stands before the first dial.
 pub(super) struct Started {
@@ -49,7 +50,20 @@ pub(super) async fn start(config: Arc<Config>) -> Result<Started, RunError> {
     let bulk = Bulk::new(channel, Authority::new(&config.token_file), attached.subscribe());
     let facts = facts(&config, &identity, &host);
     let site = Site { config, worker: identity.worker.clone(), host: Arc::new(host), bulk };
+    keep_rooms(&site).await?;
     Ok(Started { identity: Arc::new(identity), outbox, site, facts, attached })
+}
+
+/// A restart ended every attempt: what they left is kept for people, what nobody knows is named.
+async fn keep_rooms(site: &Site) -> Result<(), RunError> {
+    let site = site.clone();
+    let unknown = tokio::task::spawn_blocking(move || workspace::keep_orphans(&site, &[]))
+        .await
+        .map_err(|panic| RunError::Died { part: "start", why: panic.to_string() })?;
+    for path in unknown {
+        tracing::warn!(path = %path.display(), "unclaimed: nobody knows this directory; it is left alone");
+    }
+    Ok(())
 }
 
 fn on_disk(config: &Config) -> Result<(Identity, Outbox), RunError> {

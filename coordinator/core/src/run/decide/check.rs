@@ -3,6 +3,7 @@
 use ganger_shared::actor::Actor;
 use ganger_shared::delivery::{CheckResult, NotMeasured, Outcome};
 use ganger_shared::event::{LossReason, RunEvent};
+use ganger_shared::failure::FailureClass;
 use ganger_shared::ids::{CheckId, Epoch, TreeId};
 use ganger_shared::limits;
 use ganger_shared::link::{Answer, Fact};
@@ -37,6 +38,10 @@ impl Run {
             Fact::Measured(ended) => {
                 let result = Box::new(trusted(ended.end, &tree));
                 (vec![RunEvent::CheckMeasured { check, epoch, result }], Answer::Recorded)
+            }
+            // The checker was cut off, it did not fail: measured again like any lost lease.
+            Fact::Failed(ended) if ended.end.failure.class == FailureClass::WorkerRestarted => {
+                (self.check_lost(id, epoch, LossReason::InstanceReplaced), Answer::Recorded)
             }
             Fact::Failed(ended) => {
                 let message = format!("{}: {}", ended.end.failure.class, ended.end.failure.message);
