@@ -12,6 +12,7 @@ use ganger_shared::view::RunView;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
+use crate::commands::workers;
 use crate::error::Error;
 use crate::redial::{Patience, patiently};
 use crate::server::Server;
@@ -72,6 +73,8 @@ pub async fn follow(
     loop {
         let refusal = match follower.stretch(server.clients(), leave).await {
             Ok(Stretch::Rest) => break,
+            Ok(Stretch::Over) if is_over(server, run).await? => break,
+            Ok(Stretch::Over) => Box::new(Refusal::from(&cut_off())),
             Ok(Stretch::Detached) => return Ok(Followed::Detached),
             Err(Break::Resync(sequence)) => {
                 follower.after = sequence;
@@ -105,9 +108,22 @@ pub async fn get(server: &mut Server, run: &str) -> Result<RunView, Error> {
     Ok(read::required("run", answer.into_inner().run)?)
 }
 
+/// How one connection's worth of following ended well.
 enum Stretch {
+    /// The run is at rest.
     Rest,
+    /// The coordinator ended the stream, as it does after the last event of a run.
+    Over,
+    /// We were asked to leave.
     Detached,
+}
+
+async fn is_over(server: &mut Server, run: &str) -> Result<bool, Error> {
+    Ok(get(server, run).await?.row.ended_at.is_some())
+}
+
+fn cut_off() -> Status {
+    Status::unavailable("the stream ended before the run did")
 }
 
 struct Follower<'a> {
@@ -144,21 +160,30 @@ impl Follower<'_> {
                     self.screen.clear();
                     return Ok(Stretch::Detached);
                 }
-                next = events.message() => self.take(next?)?,
+                next = events.message() => match next? {
+                    Some(next) => self.take(clients, next).await?,
+                    None => return Ok(Stretch::Over),
+                },
                 at = &mut rest, if rested.is_none() => rested = Some((at?, Instant::now())),
                 _ = draw.tick() => self.draw(clients).await?,
             }
         }
     }
 
-    fn take(&mut self, next: Option<v1::RunServiceWatchResponse>) -> Result<(), Break> {
+    async fn take(
+        &mut self,
+        clients: &Clients,
+        next: v1::RunServiceWatchResponse,
+    ) -> Result<(), Break> {
         use v1::run_service_watch_response::Next;
         self.heard = true;
-        let next = next.ok_or_else(|| Status::unavailable("the coordinator ended the stream"))?;
         match next.next {
             Some(Next::Event(event)) => {
                 let event = Watched::try_from(event).map_err(Error::from)?;
                 self.after = self.after.max(event.sequence);
+                if self.screen.wants_names(&event) {
+                    self.screen.know(workers::names(clients).await);
+                }
                 Ok(self.screen.event(&event)?)
             }
             Some(Next::ResyncRequired(resync)) => Err(Break::Resync(resync.sequence)),

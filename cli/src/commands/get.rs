@@ -146,7 +146,7 @@ async fn one(server: &Server, run: &str, context: &Context) -> Result<(), Error>
 /// Names are for people: programs get the ids.
 async fn names_for(server: &Server, context: &Context) -> report::Names {
     match context.out.format {
-        Format::Table => workers::names(server).await,
+        Format::Table => workers::names(server.clients()).await,
         Format::Json | Format::Jsonl => BTreeMap::new(),
     }
 }
@@ -176,7 +176,7 @@ async fn attempts(
 }
 
 async fn all_workers(server: &Server, context: &Context) -> Result<(), Error> {
-    let rows = workers::list(server).await?;
+    let rows = workers::list(server.clients()).await?;
     context.out.list("workers", &rows, |style| worker_table(&rows, style))
 }
 

@@ -199,7 +199,7 @@ async fn end(
     context: &Context,
     screen: &mut Screen,
 ) -> Result<(), Error> {
-    let names = commands::workers::names(server).await;
+    let names = commands::workers::names(server.clients()).await;
     match context.out.format {
         Format::Json | Format::Jsonl => {
             let shown = context.out.object(&serde_json::json!({ "run": view }));

@@ -1,5 +1,6 @@
 //! `ganger workers`: takes workers out of use and back; and the list of them, for who shows names.
 
+use ganger_proto::client::Clients;
 use ganger_proto::{read, v1};
 use ganger_shared::plan::Length;
 use ganger_shared::view::WorkerView;
@@ -10,7 +11,6 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::report::Names;
-use crate::server::Server;
 use crate::session;
 
 /// The commands.
@@ -106,12 +106,12 @@ async fn uncordon(args: Args, context: &Context) -> Result<Exit, Error> {
 }
 
 /// Every worker.
-pub async fn list(server: &Server) -> Result<Vec<WorkerView>, Error> {
+pub async fn list(clients: &Clients) -> Result<Vec<WorkerView>, Error> {
     let (mut rows, mut page_token) = (Vec::new(), String::new());
     loop {
         let request =
             v1::FleetServiceListRequest { page_token, ..v1::FleetServiceListRequest::default() };
-        let page = server.clients().fleet().list(request).await?.into_inner();
+        let page = clients.fleet().list(request).await?.into_inner();
         rows.extend(read::each::<_, WorkerView>("workers", page.workers)?);
         page_token = page.next_page_token;
         if page_token.is_empty() {
@@ -121,7 +121,7 @@ pub async fn list(server: &Server) -> Result<Vec<WorkerView>, Error> {
 }
 
 /// The workers' names; none where they cannot be had, because a report is not worth failing for.
-pub async fn names(server: &Server) -> Names {
-    let workers = list(server).await.unwrap_or_default();
+pub async fn names(clients: &Clients) -> Names {
+    let workers = list(clients).await.unwrap_or_default();
     workers.into_iter().map(|worker| (worker.id, worker.name)).collect()
 }

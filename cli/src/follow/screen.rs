@@ -11,6 +11,7 @@ use ganger_proto::convert::{Snapshot, Watched};
 use super::progress;
 use crate::error::Error;
 use crate::output::{Format, Output, note, table, words};
+use crate::report::Names;
 
 /// What to do when who reads us has gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub struct Screen {
     /// Something happened since it was drawn.
     stale: bool,
     last: Option<Snapshot>,
+    names: Names,
 }
 
 /// Facts that matter to programs, and only crowd a screen.
@@ -64,7 +66,19 @@ impl Screen {
             drawn: 0,
             stale: true,
             last: None,
+            names: Names::new(),
         }
+    }
+
+    /// Whether the event is about a worker whose name is not known.
+    pub fn wants_names(&self, event: &Watched) -> bool {
+        let leases = event.kind == "AttemptLeased" || (self.all && event.kind == "CheckLeased");
+        leases && !self.names.keys().any(|id| event.summary.contains(id.as_str()))
+    }
+
+    /// The names of workers, put where their ids are.
+    pub fn know(&mut self, names: Names) {
+        self.names = names;
     }
 
     /// Shows an event.
@@ -112,9 +126,15 @@ impl Screen {
             return None;
         }
         let unit = event.unit.as_ref().map(ToString::to_string).unwrap_or_default();
-        let said = if event.summary.is_empty() { &event.kind } else { &event.summary };
+        let mut said = event.summary.clone();
+        for (id, name) in &self.names {
+            said = said.replace(id.as_str(), name);
+        }
+        if said.is_empty() {
+            said.clone_from(&event.kind);
+        }
         let time = self.out.style.faint(&words::clock(event.at));
-        Some(format!("{time}  {unit:<16}  {}", table::plain(said)).trim_end().to_owned())
+        Some(format!("{time}  {unit:<16}  {}", table::plain(&said)).trim_end().to_owned())
     }
 
     /// Whether a line of progress is shown and something has changed, or time passes.
@@ -166,7 +186,7 @@ fn raw(text: &str) {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed call is the failed test")]
     use ganger_shared::actor::Actor;
-    use ganger_shared::ids::UnitId;
+    use ganger_shared::ids::{UnitId, WorkerId};
     use ganger_shared::time::Timestamp;
 
     use super::*;
@@ -196,6 +216,16 @@ mod tests {
         assert_eq!(line.as_deref(), Some("22:13:20  build             leased to one\\u{7}"));
         let bare = screen(false).line_of(&event("AttemptLost", ""));
         assert_eq!(bare.as_deref(), Some("22:13:20  build             AttemptLost"));
+    }
+
+    #[test]
+    fn a_worker_is_called_by_its_name() {
+        let (mut screen, leased) = (screen(false), event("AttemptLeased", "leased to 01a2-b"));
+        assert!(screen.wants_names(&leased));
+        screen.know([(WorkerId::parse("01a2-b").unwrap(), "one".to_owned())].into());
+        assert!(!screen.wants_names(&leased));
+        let line = screen.line_of(&leased).unwrap();
+        assert!(line.ends_with("leased to one"), "{line}");
     }
 
     #[test]

@@ -95,14 +95,15 @@ enum Ended {
 }
 
 async fn until_it_ends(mut child: Child, leaving: &CancellationToken) -> Ended {
+    // Taken out first: waiting would close it, and its end is the request to leave.
+    let stdin = child.stdin.take();
     tokio::select! {
         status = child.wait() => {
             if let Ok(status) = status { return Ended::Died(status) }
         }
         () = leaving.cancelled() => {}
     }
-    // The end of its standard input is the request to leave.
-    drop(child.stdin.take());
+    drop(stdin);
     if tokio::time::timeout(LEAVE, child.wait()).await.is_err() {
         // By the handle of our own child, which cannot be another process.
         let _already_gone = child.kill().await;
