@@ -61,8 +61,15 @@ pub struct Common {
         hide_env_values = true
     )]
     pub output: Option<Format>,
-    /// Configuration file [default: $XDG_CONFIG_HOME/ganger/config.yaml].
-    #[arg(long, global = true, value_name = "FILE", env = "GANGER_CONFIG", hide_env_values = true)]
+    /// Configuration file.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "GANGER_CONFIG",
+        hide_env_values = true,
+        help = "Configuration file [default: $XDG_CONFIG_HOME/ganger/config.yaml]"
+    )]
     pub config: Option<PathBuf>,
 }
 

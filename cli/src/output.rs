@@ -1,12 +1,13 @@
 //! Standard output and standard error: answers on the one, everything said beside them on the other.
 //!
-//! Colour only where a person looks and NO_COLOR is not set. A closed pipe is an error of its own,
+//! Colour only where a person looks and `NO_COLOR` is not set. A closed pipe is an error of its own,
 //! because it is no failure. What is said is the commands'.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::Error;
 
@@ -29,6 +30,18 @@ pub enum Format {
     Jsonl,
 }
 
+/// An object with one key; what is in it keeps its order.
+#[derive(Debug)]
+pub struct Named<'a, T>(pub &'a str, pub &'a T);
+
+impl<T: Serialize> Serialize for Named<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(self.0, self.1)?;
+        map.end()
+    }
+}
+
 /// Where answers go.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
@@ -48,54 +61,57 @@ impl Output {
         Self { format, style: Style::new(colour), terminal: io::stderr().is_terminal() }
     }
 
-    /// Writes a line of the answer.
-    pub fn line(&self, text: &str) -> Result<(), Error> {
-        self.bytes(format!("{text}\n").as_bytes())
-    }
-
-    /// Writes a part of the answer as it is.
-    pub fn bytes(&self, bytes: &[u8]) -> Result<(), Error> {
-        let mut out = io::stdout().lock();
-        out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Error::ClosedPipe,
-            _ => Error::Output(error),
-        })
-    }
-
     /// Writes the one object that is the answer.
-    pub fn object<T: Serialize>(&self, value: &T) -> Result<(), Error> {
+    pub fn object<T: Serialize>(self, value: &T) -> Result<(), Error> {
         let text = match self.format {
             Format::Json => serde_json::to_string_pretty(value),
             Format::Jsonl | Format::Table => serde_json::to_string(value),
         };
-        self.line(&text.expect("views have only text keys"))
+        line(&text.expect("views have only text keys"))
     }
 
     /// Writes a list: an object with the list under `name`, a line a row, or the table of `people`.
     pub fn list<T: Serialize>(
-        &self,
+        self,
         name: &str,
         rows: &[T],
         people: impl FnOnce(Style) -> String,
     ) -> Result<(), Error> {
         match self.format {
-            Format::Json => self.object(&serde_json::json!({ name: rows })),
+            Format::Json => self.object(&Named(name, &rows)),
             Format::Jsonl => rows.iter().try_for_each(|row| self.object(row)),
-            Format::Table => self.line(people(self.style).trim_end()),
+            Format::Table => line(people(self.style).trim_end()),
         }
     }
 
     /// Writes one thing: as JSON, or as `people` puts it.
     pub fn one<T: Serialize>(
-        &self,
+        self,
         value: &T,
         people: impl FnOnce(Style) -> String,
     ) -> Result<(), Error> {
         match self.format {
             Format::Json | Format::Jsonl => self.object(value),
-            Format::Table => self.line(people(self.style).trim_end()),
+            Format::Table => line(people(self.style).trim_end()),
         }
     }
+}
+
+/// Writes a line of the answer.
+pub fn line(text: &str) -> Result<(), Error> {
+    bytes(format!("{text}\n").as_bytes())
+}
+
+/// Writes a part of the answer as it is.
+pub fn bytes(bytes: &[u8]) -> Result<(), Error> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Error::ClosedPipe
+        } else {
+            Error::Output(error)
+        }
+    })
 }
 
 /// Says something beside the answer. Nobody is left to tell when standard error is closed.

@@ -102,7 +102,7 @@ impl Embedded {
             .map_err(|source| UpError::Directory { path: state.path().to_owned(), source })?;
         let mut config = Config::new(state.path().to_owned());
         config.endpoint_file = Some(state.endpoint_file());
-        config.limits = settings.file.coordinator.limits.over(config.limits);
+        config.limits = settings.file.coordinator.limits.over(&config.limits);
         if let Some(listen) = listen {
             config.listen = listen;
         }

@@ -65,12 +65,11 @@ async fn serve(
         ended = &mut ended => Some(ended),
         () = asked.cancelled() => None,
     };
-    let result = match early {
-        Some(result) => result,
-        None => {
-            ending.cancel();
-            ended.await
-        }
+    let result = if let Some(result) = early {
+        result
+    } else {
+        ending.cancel();
+        ended.await
     };
     result.map_err(|_| UpError::Panicked)?.map_err(UpError::from)?;
     tracing::info!("ended");
@@ -81,14 +80,14 @@ fn config(args: Args, settings: &Settings) -> Config {
     let file = &settings.file.coordinator;
     let data =
         args.data.or_else(|| file.data.clone()).unwrap_or_else(|| settings.state.path().to_owned());
-    let below = file.limits.over(Limits::default());
+    let below = file.limits.over(&Limits::default());
     Config {
         listen: args.listen.or(file.listen).unwrap_or(LISTEN),
         endpoint_file: Some(data.join("endpoint")),
         data,
         plaintext: args.plaintext || file.plaintext.unwrap_or(false),
         accept_loss: args.accept_loss,
-        limits: said(&args.limits).over(below),
+        limits: said(&args.limits).over(&below),
     }
 }
 

@@ -55,19 +55,19 @@ async fn deliver(server: &Server, args: Args) -> Result<hand_over::HandedOver, E
     };
     let source = hand_over::open(&path).await?;
     let have = hand_over::present(&source, view.base.as_ref()).await;
-    let answer = apply(server, &args.mutation, &view.row.id.to_string(), have).await?;
+    let answer = apply(server, &args.mutation, view.row.id.as_str(), have).await?;
     let tip: CommitId = read::text("tip", &answer.tip)?;
-    let bundle = match transfer::named("bundle", answer.bundle)? {
-        Some(bundle) => bundle,
+    let mut bundle = transfer::named("bundle", answer.bundle)?;
+    if bundle.is_none() {
         // The tip is the base: git wants a bundle to make a branch of.
-        None => {
-            let again = Mutation { expect: None, key: None };
-            let answer = apply(server, &again, &view.row.id.to_string(), None).await?;
-            transfer::named("bundle", answer.bundle)?.ok_or_else(|| {
-                hand_over::HandOverError::Empty { branch: answer.branch, tip: tip.clone() }
-            })?
-        }
-    };
+        let again = Mutation { expect: None, key: None };
+        let answer = apply(server, &again, view.row.id.as_str(), None).await?;
+        bundle = transfer::named("bundle", answer.bundle)?;
+    }
+    let bundle = bundle.ok_or_else(|| hand_over::HandOverError::Empty {
+        branch: answer.branch.clone(),
+        tip: tip.clone(),
+    })?;
     hand_over::take_in(server.clients(), &source, &bundle, (&answer.branch, &tip)).await
 }
 

@@ -4,7 +4,7 @@ use super::{get, logs};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::note;
+use crate::output::{self, note};
 use crate::{session, transfer};
 
 /// The words of the command.
@@ -27,7 +27,7 @@ pub async fn run(args: Args, context: &Context) -> Result<Exit, Error> {
         })?;
         match delivery.tree.as_ref().and_then(|tree| tree.patch.as_ref()) {
             Some(patch) => {
-                let print = async |data: &[u8]| context.out.bytes(data);
+                let print = async |data: &[u8]| output::bytes(data);
                 transfer::fetch(server.clients(), patch, print).await?;
             }
             None => note(&format!("{} changed nothing", attempt.id)),

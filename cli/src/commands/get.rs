@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::style::Style;
 use crate::output::table::{Cell, table};
-use crate::output::{Format, words};
+use crate::output::{Format, Named, words};
 use crate::server::Server;
 use crate::{report, session};
 
@@ -82,11 +82,17 @@ pub async fn view(server: &Server, run: &str) -> Result<RunView, Error> {
     Ok(read::required("run", answer.run)?)
 }
 
+/// A hint at the name that was perhaps meant, to be put after a sentence.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let hint = did_you_mean(name, known);
+    if hint.is_empty() { hint } else { format!("; {hint}") }
+}
+
 /// The unit of a run.
 pub fn find_unit<'a>(run: &'a RunView, name: &str) -> Result<&'a UnitView, Error> {
     let found = run.units.iter().find(|unit| unit.id.as_str() == name);
     found.ok_or_else(|| {
-        let near = did_you_mean(name, run.units.iter().map(|unit| unit.id.as_str()));
+        let near = nearest(name, run.units.iter().map(|unit| unit.id.as_str()));
         Error::Nothing(format!("run {} has no unit `{name}`{near}", run.row.id))
     })
 }
@@ -139,8 +145,7 @@ fn run_table(rows: &[RunRow], style: Style) -> String {
 async fn one(server: &Server, run: &str, context: &Context) -> Result<(), Error> {
     let view = view(server, run).await?;
     let names = names_for(server, context).await;
-    let answer = serde_json::json!({ "run": view });
-    context.out.one(&answer, |style| report::run(&view, &names, style))
+    context.out.one(&Named("run", &view), |style| report::run(&view, &names, style))
 }
 
 /// Names are for people: programs get the ids.

@@ -11,7 +11,7 @@ use ganger_proto::v1;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::session;
+use crate::{output, session};
 
 /// The commands.
 #[derive(Debug, clap::Subcommand)]
@@ -44,7 +44,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, Error> {
         }
         Command::Verify(Args { data: None, stream }) => verify_server(stream, context).await,
         Command::Export(Args { data: Some(data), stream }) => {
-            export_directory(&data, stream.as_deref(), context)
+            export_directory(&data, stream.as_deref())
         }
         Command::Export(Args { data: None, stream }) => export_server(stream, context).await,
     }
@@ -136,13 +136,13 @@ async fn verify_server(stream: Option<String>, context: &Context) -> Result<Exit
     Ok(if answer.damage.is_some() { Exit::Failed } else { Exit::Ok })
 }
 
-fn export_directory(data: &Path, stream: Option<&str>, context: &Context) -> Result<Exit, Error> {
+fn export_directory(data: &Path, stream: Option<&str>) -> Result<Exit, Error> {
     let only = stream
         .map(|name| {
             name.parse::<StreamName>().map_err(|error| Error::Usage(format!("--stream: {error}")))
         })
         .transpose()?;
-    let mut out = io::BufWriter::new(Answer { context });
+    let mut out = io::BufWriter::new(Answer);
     match journal::export(&journal_in(data), only.as_ref(), &mut out) {
         Ok(_) => Ok(Exit::Ok),
         Err(journal::ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -153,13 +153,11 @@ fn export_directory(data: &Path, stream: Option<&str>, context: &Context) -> Res
 }
 
 /// Standard output for who writes bytes.
-struct Answer<'a> {
-    context: &'a Context,
-}
+struct Answer;
 
-impl io::Write for Answer<'_> {
+impl io::Write for Answer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.context.out.bytes(bytes) {
+        match output::bytes(bytes) {
             Ok(()) => Ok(bytes.len()),
             Err(Error::Output(error)) => Err(error),
             Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
@@ -178,7 +176,7 @@ async fn export_server(stream: Option<String>, context: &Context) -> Result<Exit
         let mut events = server.clients().journal().export(request).await?.into_inner();
         while let Some(mut event) = events.message().await? {
             event.event.push(b'\n');
-            context.out.bytes(&event.event)?;
+            output::bytes(&event.event)?;
         }
         Ok(Exit::Ok)
     })

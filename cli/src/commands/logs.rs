@@ -1,14 +1,13 @@
 //! `ganger logs RUN UNIT|ATTEMPT`: prints what an attempt or a check of it printed.
 
 use ganger_shared::digest::ArtifactRef;
-use ganger_shared::nearest::did_you_mean;
 use ganger_shared::view::{AttemptView, RunView};
 
 use super::get;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::note;
+use crate::output::{self, note};
 use crate::{session, transfer};
 
 /// The words of the command.
@@ -33,7 +32,7 @@ pub async fn run(args: Args, context: &Context) -> Result<Exit, Error> {
             note(&format!("nothing of what {} printed is kept yet; it is {state}", attempt.id));
             return Ok(Exit::Ok);
         };
-        transfer::fetch(server.clients(), &body, async |data| context.out.bytes(data)).await?;
+        transfer::fetch(server.clients(), &body, async |data| output::bytes(data)).await?;
         Ok(Exit::Ok)
     })
     .await
@@ -43,9 +42,10 @@ pub async fn run(args: Args, context: &Context) -> Result<Exit, Error> {
 pub fn find<'a>(run: &'a RunView, of: &str) -> Result<&'a AttemptView, Error> {
     let name = of.split('/').next().unwrap_or_default();
     let unit = get::find_unit(run, name)?;
-    let found = match of == name {
-        true => unit.attempts.last(),
-        false => unit.attempts.iter().find(|attempt| attempt.id.to_string() == of),
+    let found = if of == name {
+        unit.attempts.last()
+    } else {
+        unit.attempts.iter().find(|attempt| attempt.id.to_string() == of)
     };
     found.ok_or_else(|| {
         let none = if of == name { "no attempt yet" } else { "no such attempt" };
@@ -57,7 +57,7 @@ fn body(attempt: &AttemptView, check: Option<&str>) -> Result<Option<ArtifactRef
     let Some(name) = check else { return Ok(attempt.output.clone()) };
     let names = || attempt.checks.iter().map(|check| check.id.check.as_str());
     if !names().any(|known| known == name) {
-        let near = did_you_mean(name, names());
+        let near = get::nearest(name, names());
         return Err(Error::Nothing(format!("{} has no check `{name}`{near}", attempt.id)));
     }
     let measured = attempt.checks.iter().rev().filter(|check| check.id.check.as_str() == name);

@@ -29,7 +29,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, Error> {
         Command::Schema => {
             let schema = ganger_shared::plan::schema();
             let text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
-            context.out.line(&text)?;
+            output::line(&text)?;
             Ok(Exit::Ok)
         }
     }

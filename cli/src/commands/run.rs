@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::follow::screen::Reader;
 use crate::follow::{self, Followed, Screen};
 use crate::hand_over::Branch;
-use crate::output::{Format, complain, note};
+use crate::output::{Format, Named, complain, note};
 use crate::server::Server;
 use crate::session::Session;
 use crate::submission::{self, Submitted};
@@ -202,7 +202,7 @@ async fn end(
     let names = commands::workers::names(server.clients()).await;
     match context.out.format {
         Format::Json | Format::Jsonl => {
-            let shown = context.out.object(&serde_json::json!({ "run": view }));
+            let shown = context.out.object(&Named("run", view));
             screen.heard(shown)
         }
         Format::Table => {

@@ -155,15 +155,12 @@ async fn issue(args: IssueArgs, context: &Context) -> Result<Exit, Error> {
         note("this token was made before, by this key; its secret was shown then");
         return Ok(Exit::Ok);
     }
-    match args.out {
-        Some(path) => {
-            write_private(&path, &answer.secret)?;
-            context.out.one(&token, |_| path.display().to_string())?;
-        }
-        None => {
-            let shown = serde_json::json!({ "secret": answer.secret, "token": token });
-            context.out.one(&shown, |_| answer.secret.clone())?;
-        }
+    if let Some(path) = args.out {
+        write_private(&path, &answer.secret)?;
+        context.out.one(&token, |_| path.display().to_string())?;
+    } else {
+        let shown = serde_json::json!({ "secret": answer.secret, "token": token });
+        context.out.one(&shown, |_| answer.secret.clone())?;
     }
     Ok(Exit::Ok)
 }

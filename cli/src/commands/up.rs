@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::note;
+use crate::output::{self, note};
 use crate::up::{Embedded, Say, WORKERS_MAX};
 use crate::{signals, telemetry};
 
@@ -64,7 +64,7 @@ async fn stay(
     let workers = args.workers.or(file.workers).unwrap_or(WORKERS);
     let slots = args.slots.or(file.slots).unwrap_or(SLOTS);
     embedded.start_workers(settings, (workers, slots), Say::Here)?;
-    context.out.line(&format!(
+    output::line(&format!(
         "coordinator at http://{} with {workers} workers; state in {}",
         embedded.address,
         settings.state.path().display()
@@ -77,11 +77,9 @@ async fn stay(
         note("ending; once more to end at once");
     }
     let stopped = embedded.stop().await;
-    match broke {
-        Some(error) => Err(error.into()),
-        None => {
-            stopped?;
-            Ok(Exit::Ok)
-        }
+    if let Some(error) = broke {
+        return Err(error.into());
     }
+    stopped?;
+    Ok(Exit::Ok)
 }

@@ -103,11 +103,9 @@ fn exit(seen: &Seen, until: Option<&str>) -> Exit {
     if seen.expired || until == Some(row.state.as_str()) {
         return Exit::Ok;
     }
-    match Exit::of_run(&row.state, row.reason.as_deref()) {
-        // It ended well, and not as was waited for.
-        Exit::Ok if until.is_some() => Exit::Failed,
-        exit => exit,
-    }
+    let exit = Exit::of_run(&row.state, row.reason.as_deref());
+    // It ended well, and not as was waited for.
+    if exit == Exit::Ok && until.is_some() { Exit::Failed } else { exit }
 }
 
 async fn wait(server: &mut Server, args: &Args) -> Result<Seen, Error> {

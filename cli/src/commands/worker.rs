@@ -152,7 +152,7 @@ mod tests {
         let labels = BTreeMap::from([("os", "linux"), ("gpu", "h100")]);
         let labels = labels.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(config.labels, labels.collect());
-        assert_eq!(config.data, PathBuf::from("/nobody/.local/state/ganger/workers/one"));
+        assert_eq!(config.data_dir, PathBuf::from("/nobody/.local/state/ganger/workers/one"));
         assert_eq!(config.agents[0].name, SCRIPTED);
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ganger_proto::convert::Snapshot;
+use ganger_shared::ids::UnitId;
 use ganger_shared::time::DurationMs;
 
 use crate::output::words;
@@ -24,7 +25,7 @@ pub fn line(snapshot: &Snapshot, elapsed: Duration) -> String {
         parts.push(others.join(", "));
     }
     if !snapshot.running.is_empty() && snapshot.running.len() <= NAMED {
-        let names: Vec<&str> = snapshot.running.iter().map(|unit| unit.as_str()).collect();
+        let names: Vec<&str> = snapshot.running.iter().map(UnitId::as_str).collect();
         parts.push(names.join(" "));
     }
     parts.push(words::length(DurationMs(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))));
@@ -36,7 +37,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed call is the failed test")]
     use std::collections::BTreeMap;
 
-    use ganger_shared::ids::{ProjectId, RunId, UnitId};
+    use ganger_shared::ids::{ProjectId, RunId};
     use ganger_shared::time::Timestamp;
     use ganger_shared::view::RunRow;
 

@@ -10,7 +10,7 @@ use ganger_proto::convert::{Snapshot, Watched};
 
 use super::progress;
 use crate::error::Error;
-use crate::output::{Format, Output, note, table, words};
+use crate::output::{self, Format, Output, note, table, words};
 use crate::report::Names;
 
 /// What to do when who reads us has gone.
@@ -101,7 +101,7 @@ impl Screen {
         self.clear();
         match self.out.format {
             Format::Table => {
-                let shown = self.out.line(line);
+                let shown = output::line(line);
                 self.heard(shown)
             }
             Format::Json | Format::Jsonl => {
@@ -133,6 +133,7 @@ impl Screen {
         if said.is_empty() {
             said.clone_from(&event.kind);
         }
+        let said = words::with_short_hashes(&said);
         let time = self.out.style.faint(&words::clock(event.at));
         Some(format!("{time}  {unit:<16}  {}", table::plain(&said)).trim_end().to_owned())
     }

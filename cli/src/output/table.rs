@@ -16,6 +16,10 @@ pub enum Cell {
 
 impl Cell {
     /// A cell of text.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a cell is made of what is at hand, own or lent"
+    )]
     pub fn text(text: impl ToString) -> Self {
         Self::Text(text.to_string())
     }
@@ -26,6 +30,10 @@ impl Cell {
     }
 
     /// A cell that holds a state.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a cell is made of what is at hand, own or lent"
+    )]
     pub fn state(word: impl ToString) -> Self {
         Self::State(word.to_string())
     }

@@ -19,13 +19,29 @@ pub fn size(bytes: u64) -> String {
         0..1_024 => format!("{bytes} B"),
         1_024..1_048_576 => format!("{} KiB", bytes >> 10),
         1_048_576..1_073_741_824 => format!("{} MiB", bytes >> 20),
-        _ => format!("{}.{} GiB", bytes >> 30, (bytes & 0x3fff_ffff) * 10 >> 30),
+        _ => format!("{}.{} GiB", bytes >> 30, ((bytes & 0x3fff_ffff) * 10) >> 30),
     }
 }
 
 /// The beginning of a hash, enough for people.
 pub fn short(hash: &str) -> &str {
     hash.get(..12).unwrap_or(hash)
+}
+
+/// The text with every commit or tree in it cut short.
+pub fn with_short_hashes(text: &str) -> String {
+    let hex = |char: char| matches!(char, '0'..='9' | 'a'..='f');
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(hex) {
+        let run = rest[start..].find(|char| !hex(char)).unwrap_or(rest.len() - start);
+        let (before, from) = rest.split_at(start);
+        let (digits, after) = from.split_at(run);
+        shown.push_str(before);
+        shown.push_str(if matches!(run, 40 | 64) { short(digits) } else { digits });
+        rest = after;
+    }
+    shown + rest
 }
 
 /// The time of day, in UTC.
@@ -48,6 +64,15 @@ mod tests {
         for (bytes, expected) in sizes {
             assert_eq!(size(bytes), expected);
         }
+    }
+
+    #[test]
+    fn only_whole_hashes_are_cut() {
+        let hash = "5974d303a6f28753ce9585a844f96635b57c7923";
+        let text = format!("a/1@final:{hash}: pass, deadbeef, {hash}");
+        let expected = "a/1@final:5974d303a6f2: pass, deadbeef, 5974d303a6f2";
+        assert_eq!(with_short_hashes(&text), expected);
+        assert_eq!(with_short_hashes("ünïcode"), "ünïcode");
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub struct LimitsFile {
 
 impl LimitsFile {
     /// These limits, and the ones of `below` for what is not said here.
-    pub fn over(&self, below: Limits) -> Limits {
+    pub fn over(&self, below: &Limits) -> Limits {
         let length = |own: Option<Length>, below| own.map_or(below, |length| length.0);
         let size = |own: Option<Size>, below| own.map_or(below, |size| size.0);
         Limits {
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn limits_of_the_file_lie_over_the_defaults() {
         let text = "coordinator:\n  limits: { beat: 100ms, lease: 1s, plan_size: 8MiB }\n";
-        let limits = ConfigFile::parse(text).unwrap().coordinator.limits.over(Limits::default());
+        let limits = ConfigFile::parse(text).unwrap().coordinator.limits.over(&Limits::default());
         let expected = Limits {
             beat_ms: DurationMs(100),
             lease_ms: DurationMs::from_secs(1),

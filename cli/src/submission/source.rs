@@ -177,8 +177,9 @@ pub fn short_name(key: &str) -> String {
 
 /// What tells one clone from another: where its history begins, and where it lies.
 fn identity(roots: &[CommitId], path: &Path) -> RepositoryId {
-    let mut text: String = roots.iter().map(|root| format!("{root}\n")).collect();
-    text.push_str(&path.to_string_lossy());
+    let place = path.to_string_lossy();
+    let parts: Vec<&str> = roots.iter().map(CommitId::as_str).chain([place.as_ref()]).collect();
+    let text = parts.join("\n");
     let digest = Digest::of(text.as_bytes()).to_string();
     RepositoryId::parse(&digest[..ID_DIGITS]).expect("hex digits are an id")
 }

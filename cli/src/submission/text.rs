@@ -101,7 +101,7 @@ pub fn read(path: &Path, max: u64) -> Result<PlanText, TextError> {
     fits(path, bytes.len() as u64, max)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
         TextError::NotText { path: path.to_owned(), line, at }
     })?;
     let dir = std::path::absolute(path).map_err(failed)?;
