@@ -62,6 +62,8 @@ impl Run {
         let mut decided = Decided::default();
         for command in commands {
             let Command { now, by, verb } = command;
+            // A clock that was set back stops no retry: what is written never goes back either.
+            let now = now.max(self.at);
             let decision = self.decide(&by, now, verb);
             for event in decision.events {
                 self.record(&mut decided.events, by.clone(), now, event);
@@ -74,7 +76,7 @@ impl Run {
         decided
     }
 
-    /// Applies an event as it will be written; time never goes backwards in a stream.
+    /// Applies an event as it will be written.
     fn record(
         &mut self,
         events: &mut Vec<Envelope<RunEvent>>,
@@ -82,7 +84,7 @@ impl Run {
         now: Timestamp,
         event: RunEvent,
     ) {
-        let envelope = Envelope { at: now.max(self.at), by, event };
+        let envelope = Envelope { at: now, by, event };
         self.apply(self.seq + 1, &envelope).expect("an event decided on this state applies to it");
         events.push(envelope);
     }

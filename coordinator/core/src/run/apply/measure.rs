@@ -146,6 +146,7 @@ impl Run {
         for check in open {
             self.withdraw_check(&check);
         }
+        self.sync_claim(ix);
     }
 
     fn withdraw_check(&mut self, id: &CheckId) {

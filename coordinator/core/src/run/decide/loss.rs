@@ -103,7 +103,7 @@ impl Run {
         if !goes_on {
             return RunEvent::UnitFailed { unit: id, failure: failure.clone() };
         }
-        let not_before = now.max(self.at).plus(unit.spec.retry_delay());
+        let not_before = now.plus(unit.spec.retry_delay());
         let first = unit.attempts.first().map_or(now, |attempt| attempt.leased_at);
         match declared.and_then(|retry| retry.within.as_ref()) {
             Some(within) if not_before.since(first) > within.0 => {

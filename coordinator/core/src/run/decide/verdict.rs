@@ -43,7 +43,7 @@ impl Run {
             model: None,
             provider: None,
             policy_version: POLICY_VERSION,
-            timestamp: now.max(self.at),
+            timestamp: now,
             trace_id: trace_id(&head.run),
         })
     }

@@ -20,6 +20,7 @@ use ganger_shared::link::{Answer, Ended, Fact, Failed, Lease, Report, Started, S
 use ganger_shared::plan;
 use ganger_shared::time::{DurationMs, Timestamp};
 
+use super::rules::Rules;
 use crate::run::{
     Call, Command, Decided, Effect, EffectId, Offer, Reply, Run, UnitState, Verb, WantKind,
 };
@@ -34,6 +35,7 @@ pub(super) struct Bench {
     /// The events of the last command, by their names.
     pub(super) last: Vec<String>,
     pub(super) now: Timestamp,
+    rules: Rules,
     keys: u32,
 }
 
@@ -141,6 +143,7 @@ impl Bench {
             log: Vec::new(),
             last: Vec::new(),
             now: Timestamp::from_unix_ms(1_700_000_000_000),
+            rules: Rules::default(),
             keys: 0,
         };
         let call = bench.call();
@@ -179,7 +182,9 @@ impl Bench {
             let read: Envelope<RunEvent> = serde_json::from_str(&line).unwrap();
             assert_eq!(read, *envelope, "an event reads back as written");
             self.last.push(name_of(&envelope.event));
-            self.folded.apply(self.folded.sequence() + 1, &read).unwrap();
+            let before = self.folded.clone();
+            self.folded.apply(before.sequence() + 1, &read).unwrap();
+            self.rules.hold(&before, &self.folded, &read);
             self.log.push(read);
         }
         self.folded.settle();
@@ -193,26 +198,20 @@ impl Bench {
         assert_eq!(self.folded, self.run, "a snapshot holds the whole state");
     }
 
-    pub(super) fn offer(&self, name: &str, on: &str) -> Offer {
-        let want = WantKind::Attempt { unit: unit(name), lane: LaneId::main() };
-        let (worker, instance) = (worker(on), instance(&format!("{on}-i1")));
-        Offer { token: 1, want, worker, instance, place: None }
-    }
-
     /// Takes a slot for the unit on the first worker.
     pub(super) fn lease(&mut self, name: &str) -> Lease {
         self.lease_on(name, MAIN)
     }
 
     pub(super) fn lease_on(&mut self, name: &str, on: &str) -> Lease {
-        match self.tell(Verb::TakeSlot(self.offer(name, on))) {
+        match self.tell(Verb::TakeSlot(offer(name, on))) {
             Reply::Leased(lease) => lease,
             other => panic!("{name} was not leased: {other:?}"),
         }
     }
 
     pub(super) fn declined(&mut self, name: &str) -> bool {
-        self.tell(Verb::TakeSlot(self.offer(name, MAIN))) == Reply::Declined
+        self.tell(Verb::TakeSlot(offer(name, MAIN))) == Reply::Declined
     }
 
     pub(super) fn report(&mut self, lease: &Lease, fact: Fact) -> Answer {
@@ -350,6 +349,14 @@ impl Bench {
     pub(super) fn state(&self, name: &str) -> &UnitState {
         &self.run.units().iter().find(|one| one.spec.id.as_str() == name).unwrap().state
     }
+}
+
+/// An offer of a slot for a unit.
+/// An offer of a slot for a unit.
+pub(super) fn offer(name: &str, on: &str) -> Offer {
+    let want = WantKind::Attempt { unit: unit(name), lane: LaneId::main() };
+    let (worker, instance) = (worker(on), instance(&format!("{on}-i1")));
+    Offer { token: 1, want, worker, instance, place: None }
 }
 
 pub(super) fn attempt_of(lease: &Lease) -> AttemptId {

@@ -230,3 +230,16 @@ fn a_restart_between_lease_and_report_changes_nothing() {
     assert!(bench.run.live().is_empty());
     assert_eq!(lease.work, WorkId::Attempt(attempt_of(&lease)));
 }
+
+/// A clock that is set back stops nothing: what is ready is ready.
+#[test]
+fn a_clock_that_was_set_back_stops_no_lease() {
+    let mut bench = Bench::units(&["a: files: []", "b: after: [a]"]);
+    let lease = bench.lease("a");
+    let before = bench.now;
+    bench.wait(5_000);
+    bench.deliver(&lease, 0);
+    bench.now = before;
+    bench.lease("b");
+    assert!(bench.log.is_sorted_by_key(|envelope| envelope.at));
+}

@@ -261,3 +261,15 @@ fn a_stale_sequence_is_refused_and_an_unrelated_one_is_not() {
     let again = bench.tell(Verb::Pause { call, reason: "r".to_owned() });
     assert!(matches!(again, Reply::Done { replayed: true, .. }));
 }
+
+/// Nobody waits for the gate of a run that stops, so nobody is kept off the files either.
+#[test]
+fn a_stop_gives_the_files_of_an_unmeasured_delivery_back() {
+    let mut bench = Bench::units(&["a: files: [a], checks: [{ name: c, run: make test }]", "b"]);
+    bench.delivered("a");
+    bench.lease("b");
+    assert!(bench.owes(&EffectId::Claim(unit("a"))));
+    bench.stop(false);
+    assert!(!bench.owes(&EffectId::Claim(unit("a"))));
+    assert!(bench.owes(&EffectId::Claim(unit("b"))), "what still runs keeps its own");
+}
