@@ -40,6 +40,14 @@ pub enum Error {
     /// The coordinator refused.
     #[error(transparent)]
     Refused(Box<Refusal>),
+    /// Nobody answers.
+    #[error("no coordinator answers at {address}: {refusal}")]
+    Unreachable {
+        /// Where.
+        address: String,
+        /// What the transport said.
+        refusal: Box<Refusal>,
+    },
     /// The coordinator's answer cannot be read.
     #[error("read the coordinator's answer: {0}; is it of another version?")]
     Answer(#[from] Malformed),
@@ -112,12 +120,25 @@ impl From<Box<Refusal>> for Error {
 }
 
 impl Error {
+    /// The same error, with the address where nobody answered.
+    #[must_use]
+    pub fn at(self, address: &str) -> Self {
+        if let Self::Refused(refusal) = self {
+            if refusal.is_unreachable() {
+                return Self::Unreachable { address: address.to_owned(), refusal };
+            }
+            return Self::Refused(refusal);
+        }
+        self
+    }
+
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
             Self::NoHome { .. } | Self::Usage(_) | Self::Settings(_) => Exit::Usage,
             Self::Server(error) => error.exit(),
             Self::Refused(refusal) => Exit::of_refusal(refusal),
+            Self::Unreachable { .. } => Exit::Unreachable,
             Self::Plan(_) => Exit::Refused,
             Self::Submission(error) => error.exit(),
             Self::Transfer(error) => error.exit(),
@@ -145,6 +166,9 @@ impl Error {
         match self {
             Self::Refused(refusal) => lines.extend(refusal_lines(refusal)),
             Self::Plan(refused) => lines.extend(refused.lines()),
+            Self::Unreachable { .. } => {
+                lines.push("  is it running? `ganger up` starts one here".to_owned());
+            }
             Self::NoHome { .. }
             | Self::Usage(_)
             | Self::Settings(_)
@@ -182,6 +206,7 @@ impl Error {
             // These are whole sentences; the others read after "failed to".
             Self::Usage(_)
             | Self::Refused(_)
+            | Self::Unreachable { .. }
             | Self::Plan(_)
             | Self::Nothing(_)
             | Self::Server(_)
@@ -217,9 +242,6 @@ fn refusal_lines(refusal: &Refusal) -> Vec<String> {
         let fields = refusal.fields.iter().filter(|(_, what)| told(what));
         lines.extend(fields.map(|(field, what)| format!("  {field}: {what}")));
     }
-    if !refusal.ours && refusal.is_unreachable() {
-        lines.push("  is the coordinator running? `ganger up` starts one here".to_owned());
-    }
     lines
 }
 
@@ -254,8 +276,9 @@ mod tests {
 
     #[test]
     fn silence_comes_with_a_hint() {
-        let error = Error::from(Status::unavailable("tcp connect error"));
+        let error = Error::from(Status::unavailable("tcp connect error")).at("http://x:1");
         assert_eq!(error.exit(), Exit::Unreachable);
+        assert_eq!(error.lines()[0], "no coordinator answers at http://x:1: tcp connect error");
         assert!(error.lines()[1].contains("ganger up"));
     }
 }

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::redial::PATIENCE;
 use crate::server::Server;
 use crate::settings::Settings;
-use crate::up::{Embedded, UpError};
+use crate::up::{Embedded, UpError, Wish};
 
 /// A coordinator, and the one of our own behind it if there is one.
 #[derive(Debug)]
@@ -56,10 +56,10 @@ impl Session {
         Err(error.into())
     }
 
-    /// Ends what was started.
-    pub async fn close(self) -> Result<(), Error> {
+    /// Ends what was started; workers as wished.
+    pub async fn close(self, wish: Wish) -> Result<(), Error> {
         match self.embedded {
-            Some(embedded) => Ok(embedded.stop().await?),
+            Some(embedded) => Ok(embedded.stop(wish).await?),
             None => Ok(()),
         }
     }
@@ -72,7 +72,8 @@ pub async fn with<T>(
 ) -> Result<T, Error> {
     let mut session = Session::open(&context.settings, None).await?;
     let result = command(&mut session.server).await;
-    let closed = session.close().await;
+    let result = result.map_err(|error| error.at(session.server.address()));
+    let closed = session.close(Wish::Leave).await;
     let result = result?;
     closed?;
     Ok(result)

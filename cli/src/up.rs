@@ -1,7 +1,7 @@
 //! A coordinator in this process and workers as children of it: the only place of this crate that
 //! starts processes.
 //!
-//! The children are this very program. They end when their standard input does, so that none
+//! The children are this very program. They die when their standard input ends, so that none
 //! outlives us, however we end. Which command wants what is not here.
 
 use std::net::SocketAddr;
@@ -11,6 +11,7 @@ use ganger_coordinator::journal::OpenError;
 use ganger_coordinator::{Config, Coordinator, StartError};
 use ganger_telemetry::Telemetry;
 use thiserror::Error as ThisError;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -23,7 +24,7 @@ use crate::telemetry;
 
 mod child;
 
-pub use child::Say;
+pub use child::{Say, Wish};
 
 /// Embedded workers that may be asked for.
 pub const WORKERS_MAX: u32 = 64;
@@ -83,10 +84,18 @@ impl UpError {
 pub struct Embedded {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Its workers.
+    pub workers: Workers,
     ending: CancellationToken,
     ended: JoinHandle<Result<(), StartError>>,
-    workers: TaskTracker,
-    leaving: CancellationToken,
+}
+
+/// The workers of an embedded coordinator: none until they are started.
+#[derive(Debug, Clone)]
+pub struct Workers {
+    address: SocketAddr,
+    kept: TaskTracker,
+    wish: watch::Sender<Wish>,
 }
 
 impl Embedded {
@@ -120,10 +129,13 @@ impl Embedded {
     fn of(coordinator: Coordinator) -> Self {
         Self {
             address: coordinator.address,
+            workers: Workers {
+                address: coordinator.address,
+                kept: TaskTracker::new(),
+                wish: watch::Sender::new(Wish::Stay),
+            },
             ending: coordinator.ending(),
             ended: tokio::spawn(coordinator.ended()),
-            workers: TaskTracker::new(),
-            leaving: CancellationToken::new(),
         }
     }
 
@@ -133,8 +145,34 @@ impl Embedded {
         Server::at(&format!("http://{}", self.address), &own)
     }
 
+    /// Waits until the coordinator has ended by itself, which it should not.
+    pub async fn broke(&mut self) -> UpError {
+        match (&mut self.ended).await {
+            Ok(Ok(())) | Err(_) => UpError::Panicked,
+            Ok(Err(error)) => error.into(),
+        }
+    }
+
+    /// Ends the workers as wished, then the coordinator.
+    pub async fn stop(self, wish: Wish) -> Result<(), UpError> {
+        self.workers.wish.send_replace(wish);
+        self.workers.kept.close();
+        self.workers.kept.wait().await;
+        self.ending.cancel();
+        if self.ended.is_finished() {
+            // `broke` has told it.
+            return Ok(());
+        }
+        match self.ended.await {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(UpError::Panicked),
+        }
+    }
+}
+
+impl Workers {
     /// Starts workers and keeps them: one that dies is started anew.
-    pub fn start_workers(
+    pub fn start(
         &self,
         settings: &Settings,
         (workers, slots): (u32, u32),
@@ -153,32 +191,8 @@ impl Embedded {
                 say,
                 config: settings.config.clone(),
             };
-            self.workers.spawn(child::keep(worker, self.leaving.clone()));
+            self.kept.spawn(child::keep(worker, self.wish.subscribe()));
         }
         Ok(())
-    }
-
-    /// Waits until the coordinator has ended by itself, which it should not.
-    pub async fn broke(&mut self) -> UpError {
-        match (&mut self.ended).await {
-            Ok(Ok(())) | Err(_) => UpError::Panicked,
-            Ok(Err(error)) => error.into(),
-        }
-    }
-
-    /// Ends the workers, then the coordinator.
-    pub async fn stop(self) -> Result<(), UpError> {
-        self.leaving.cancel();
-        self.workers.close();
-        self.workers.wait().await;
-        self.ending.cancel();
-        if self.ended.is_finished() {
-            // `broke` has told it.
-            return Ok(());
-        }
-        match self.ended.await {
-            Ok(result) => Ok(result?),
-            Err(_) => Err(UpError::Panicked),
-        }
     }
 }

@@ -22,7 +22,7 @@ use crate::output::{Format, Named, complain, note};
 use crate::server::Server;
 use crate::session::Session;
 use crate::submission::{self, Submitted};
-use crate::up::{Say, WORKERS_MAX};
+use crate::up::{Embedded, Say, WORKERS_MAX, Wish, Workers};
 use crate::{commands, report, signals, submission as sending, telemetry};
 
 /// The words of the command.
@@ -69,37 +69,48 @@ pub async fn run(args: Args, context: &Context) -> Result<Exit, Error> {
 async fn with_session(args: Args, context: &Context, telemetry: &Telemetry) -> Result<Exit, Error> {
     let leave = signals::ending()?;
     let mut session = Session::open(&context.settings, Some(telemetry)).await?;
-    let result = match session.embedded.take() {
-        None => submit_and_follow(&mut session.server, &args, context, (&leave, None)).await,
-        Some(mut embedded) => {
-            let (file, settings) = (&context.settings.file.up, &context.settings);
-            let workers = args.workers.or(file.workers).unwrap_or(WORKERS);
-            let slots = args.slots.or(file.slots).unwrap_or(SLOTS);
-            let started = embedded.start_workers(settings, (workers, slots), Say::ToFile);
-            let work = async {
-                started?;
-                let own = (&leave, Some(workers));
-                submit_and_follow(&mut session.server, &args, context, own).await
-            };
-            let result = tokio::select! {
-                result = work => result,
-                error = embedded.broke() => Err(error.into()),
-            };
-            session.embedded = Some(embedded);
-            result
-        }
+    let own = session.embedded.as_ref().map(|embedded| own(embedded, &args, context));
+    let work = submit_and_follow(&mut session.server, &args, context, (&leave, own));
+    let result = match &mut session.embedded {
+        None => work.await,
+        Some(embedded) => tokio::select! {
+            result = work => result,
+            error = embedded.broke() => Err(error.into()),
+        },
     };
-    let closed = session.close().await;
+    let result = result.map_err(|error| error.at(session.server.address()));
+    // What is at work when we are called away is not to fail by it: it is lost, and runs again.
+    let wish = match &result {
+        Ok(Exit::Interrupted) | Err(_) => Wish::Die,
+        Ok(_) => Wish::Leave,
+    };
+    let closed = session.close(wish).await;
     let exit = result?;
     closed?;
     Ok(exit)
+}
+
+/// Workers of our own, to be started once there is a run for them.
+struct Own {
+    workers: Workers,
+    count: u32,
+    slots: u32,
+}
+
+fn own(embedded: &Embedded, args: &Args, context: &Context) -> Own {
+    let file = &context.settings.file.up;
+    Own {
+        workers: embedded.workers.clone(),
+        count: args.workers.or(file.workers).unwrap_or(WORKERS),
+        slots: args.slots.or(file.slots).unwrap_or(SLOTS),
+    }
 }
 
 async fn submit_and_follow(
     server: &mut Server,
     args: &Args,
     context: &Context,
-    (leave, own): (&CancellationToken, Option<u32>),
+    (leave, own): (&CancellationToken, Option<Own>),
 ) -> Result<Exit, Error> {
     let key = Mutation { expect: None, key: args.key.clone() }.key();
     let submitting = submission::submit(server, &context.settings.state, &args.plan, &key);
@@ -107,10 +118,15 @@ async fn submit_and_follow(
         submitted = submitting => submitted?,
         () = leave.cancelled() => return Ok(Exit::Interrupted),
     };
-    let reader = if own.is_some() { Reader::Unneeded } else { Reader::Needed };
+    let mut reader = Reader::Needed;
+    if let Some(Own { workers, count, slots }) = &own {
+        workers.start(&context.settings, (*count, *slots), Say::ToFile)?;
+        reader = Reader::Unneeded;
+    }
     let mut screen = Screen::new(context.out, reader, args.all);
-    greet(&mut screen, server, &submitted, own)?;
-    follow_to_the_end(server, &submitted.run, 0, (context, &mut screen, leave), own.is_some()).await
+    let (alone, run) = (own.is_some(), submitted.run.clone());
+    greet(&mut screen, server, &submitted, own.map(|own| own.count))?;
+    follow_to_the_end(server, &run, 0, (context, &mut screen, leave), alone).await
 }
 
 fn greet(

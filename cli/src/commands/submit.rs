@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::note;
 use crate::session::Session;
+use crate::up::Wish;
 use crate::{submission, telemetry};
 
 /// The words of the command.
@@ -40,7 +41,8 @@ async fn submit(
     let submitting =
         submission::submit(&mut session.server, &context.settings.state, &args.plan, &key);
     let submitted = submitting.await;
-    let closed = session.close().await;
+    let submitted = submitted.map_err(|error| error.at(session.server.address()));
+    let closed = session.close(Wish::Leave).await;
     let submitted = submitted?;
     closed?;
     for warning in &submitted.warnings {

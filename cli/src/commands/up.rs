@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{self, note};
-use crate::up::{Embedded, Say, WORKERS_MAX};
+use crate::up::{Embedded, Say, WORKERS_MAX, Wish};
 use crate::{signals, telemetry};
 
 /// Where it listens unless it is told: a fixed port, so that an address that was noted stays good.
@@ -63,7 +63,7 @@ async fn stay(
     let mut embedded = Embedded::start(settings, Some(listen), Some(telemetry)).await?;
     let workers = args.workers.or(file.workers).unwrap_or(WORKERS);
     let slots = args.slots.or(file.slots).unwrap_or(SLOTS);
-    embedded.start_workers(settings, (workers, slots), Say::Here)?;
+    embedded.workers.start(settings, (workers, slots), Say::Here)?;
     output::line(&format!(
         "coordinator at http://{} with {workers} workers; state in {}",
         embedded.address,
@@ -76,7 +76,8 @@ async fn stay(
     if broke.is_none() {
         note("ending; once more to end at once");
     }
-    let stopped = embedded.stop().await;
+    // What is at work is lost and runs again at the next start, instead of failing by our leave.
+    let stopped = embedded.stop(Wish::Die).await;
     if let Some(error) = broke {
         return Err(error.into());
     }

@@ -40,7 +40,7 @@ pub struct Args {
         value_parser = label
     )]
     pub labels: Vec<(String, String)>,
-    /// Leave when standard input ends.
+    /// Leave when standard input says so, and die when it ends.
     #[arg(long, hide = true)]
     pub with_parent: bool,
 }
@@ -71,13 +71,17 @@ async fn work(args: Args, context: &Context) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// Our parent holds the other end of standard input, and never writes to it.
+/// Our parent holds the other end of standard input: a word is the request to leave, and its end is
+/// the parent's end, and with it the coordinator's. Then there is nobody to report to, and going on
+/// would only hold the directory against the next start.
 fn leave_with_parent(asked: CancellationToken) {
     // A thread, because a blocked read of the runtime's would keep the process from ending.
     let waiting = std::thread::Builder::new().name("ganger-parent".into()).spawn(move || {
-        let mut nothing = [0; 64];
-        while matches!(std::io::stdin().read(&mut nothing), Ok(1..)) {}
-        asked.cancel();
+        let mut word = [0; 64];
+        while matches!(std::io::stdin().read(&mut word), Ok(1..)) {
+            asked.cancel();
+        }
+        std::process::exit(i32::from(Exit::Failed.code()));
     });
     if let Err(error) = waiting {
         tracing::warn!(%error, "this worker will not notice the end of its parent");

@@ -22,7 +22,7 @@ pub async fn gather(plan: &PlanFile, dir: &Path, max: u64) -> Result<Gathered, E
         if files.contains_key(&name) {
             continue;
         }
-        let file = dir.join(&name);
+        let file = within(dir, &name);
         if file.is_file() {
             let artifact = transfer::name(&file, max).await?;
             files.insert(name, (file, artifact));
@@ -31,6 +31,11 @@ pub async fn gather(plan: &PlanFile, dir: &Path, max: u64) -> Result<Gathered, E
         }
     }
     Ok((files, problems))
+}
+
+/// The path beside the plan, without the steps that lead nowhere.
+pub fn within(dir: &Path, name: &str) -> PathBuf {
+    dir.join(name).components().collect()
 }
 
 fn missing(place: String, name: &str, file: &Path) -> Problem {

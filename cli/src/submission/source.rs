@@ -21,6 +21,7 @@ use thiserror::Error as ThisError;
 use crate::error::Error;
 use crate::state_dir::StateDir;
 use crate::submission::SubmissionError;
+use crate::submission::files::within;
 use crate::transfer;
 
 /// Commits the coordinator is asked about, so that only what it lacks is sent.
@@ -93,12 +94,12 @@ pub async fn look(
     let named = match &plan.repository {
         None => return Ok(Ok((Found::Nothing, Vec::new()))),
         Some(plan::Repository::Seed(seed)) => {
-            return Ok(look_at_seed(&dir.join(&seed.seed)).map(|found| (found, Vec::new())));
+            return Ok(look_at_seed(&within(dir, &seed.seed)).map(|found| (found, Vec::new())));
         }
         Some(plan::Repository::Source(named)) => named,
     };
     let path = match local_path(&named.url) {
-        Some(path) => dir.join(path),
+        Some(path) => within(dir, path),
         None => return Ok(Err(not_local(&named.url))),
     };
     let git = Git::find(ganger_git::Limits::default()).await?;

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::watch;
 
 use crate::output::note;
 
@@ -22,6 +23,17 @@ const AGAIN_MAX: Duration = Duration::from_secs(10);
 const SETTLED: Duration = Duration::from_secs(30);
 /// Starts in a row that fail before it is given up.
 const FAILURES_MAX: u32 = 20;
+
+/// What is wished of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// That it works.
+    Stay,
+    /// That it ends its attempts, says so, and says goodbye.
+    Leave,
+    /// That it is gone: what it had at work is lost and runs again elsewhere or later.
+    Die,
+}
 
 /// Where a worker's lines go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,13 +71,13 @@ pub fn this_program() -> io::Result<PathBuf> {
     if itself.exists() { Ok(itself.to_owned()) } else { std::env::current_exe() }
 }
 
-/// Starts the worker, again whenever it dies, until `leaving` is cancelled.
-pub async fn keep(worker: Worker, leaving: CancellationToken) {
+/// Starts the worker, again whenever it dies, until something else is wished.
+pub async fn keep(worker: Worker, mut wish: watch::Receiver<Wish>) {
     let (mut again, mut failures) = (AGAIN_MIN, 0);
-    while !leaving.is_cancelled() {
+    while *wish.borrow_and_update() == Wish::Stay {
         let since = Instant::now();
         let why = match worker.start() {
-            Ok(child) => match until_it_ends(child, &leaving).await {
+            Ok(child) => match until_it_ends(child, &mut wish).await {
                 Ended::Left => return,
                 Ended::Died(status) => status.to_string(),
             },
@@ -82,7 +94,7 @@ pub async fn keep(worker: Worker, leaving: CancellationToken) {
         }
         note(&format!("worker {name} ended ({why}); starting it again{log}"));
         tokio::select! {
-            () = leaving.cancelled() => return,
+            _ = other_than_stay(&mut wish) => return,
             () = pause(again) => {}
         }
         again = (again * 2).min(AGAIN_MAX);
@@ -94,16 +106,28 @@ enum Ended {
     Died(ExitStatus),
 }
 
-async fn until_it_ends(mut child: Child, leaving: &CancellationToken) -> Ended {
-    // Taken out first: waiting would close it, and its end is the request to leave.
-    let stdin = child.stdin.take();
-    tokio::select! {
-        status = child.wait() => {
-            if let Ok(status) = status { return Ended::Died(status) }
-        }
-        () = leaving.cancelled() => {}
+/// The wish, once it is another one; nobody there to wish is one, too.
+async fn other_than_stay(wish: &mut watch::Receiver<Wish>) -> Wish {
+    wish.wait_for(|wish| *wish != Wish::Stay).await.map_or(Wish::Die, |wish| *wish)
+}
+
+async fn until_it_ends(mut child: Child, wish: &mut watch::Receiver<Wish>) -> Ended {
+    // Taken out first: waiting would close it, and its end is the end of the worker.
+    let mut stdin = child.stdin.take();
+    let wish = tokio::select! {
+        status = child.wait() => match status {
+            Ok(status) => return Ended::Died(status),
+            Err(_) => Wish::Die,
+        },
+        wish = other_than_stay(wish) => wish,
+    };
+    let mut asked = false;
+    if let (Wish::Leave, Some(stdin)) = (wish, &mut stdin) {
+        asked = stdin.write_all(b"leave\n").await.is_ok();
     }
-    drop(stdin);
+    if !asked {
+        drop(stdin.take());
+    }
     if tokio::time::timeout(LEAVE, child.wait()).await.is_err() {
         // By the handle of our own child, which cannot be another process.
         let _already_gone = child.kill().await;
