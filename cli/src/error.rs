@@ -242,6 +242,9 @@ fn refusal_lines(refusal: &Refusal) -> Vec<String> {
         let fields = refusal.fields.iter().filter(|(_, what)| told(what));
         lines.extend(fields.map(|(field, what)| format!("  {field}: {what}")));
     }
+    if refusal.fields.iter().any(|(field, _)| field == "reason") {
+        lines.push("  say why with -m REASON".to_owned());
+    }
     lines
 }
 
@@ -265,6 +268,14 @@ mod tests {
         ];
         assert_eq!(refused.lines(), expected);
         assert_eq!(refused.exit(), Exit::Refused);
+    }
+
+    #[test]
+    fn a_missing_reason_comes_with_the_flag_for_it() {
+        let missing = Malformed::new("reason", ganger_proto::Reason::Missing);
+        let error = Error::from(Status::from(missing));
+        assert_eq!(error.lines(), ["malformed reason: it is missing", "  say why with -m REASON"]);
+        assert_eq!(error.exit(), Exit::Refused);
     }
 
     #[test]

@@ -39,6 +39,9 @@ pub struct Screen {
     names: Names,
 }
 
+/// The longest line of progress; narrower terminals are rare.
+const PROGRESS_CHARS: usize = 79;
+
 /// Facts that matter to programs, and only crowd a screen.
 const BOOKKEEPING: [&str; 11] = [
     "TaskPlanned",
@@ -161,7 +164,9 @@ impl Screen {
     }
 
     fn draw(&mut self, snapshot: &Snapshot) {
+        // A line that wraps could not be written over.
         let line = progress::line(snapshot, self.since.elapsed());
+        let line: String = line.chars().take(PROGRESS_CHARS).collect();
         let width = line.chars().count();
         let blank = " ".repeat(self.drawn.saturating_sub(width));
         self.drawn = width;
