@@ -169,9 +169,14 @@ impl Bench {
     }
 
     pub(super) fn tell_as(&mut self, by: Actor, verb: Verb) -> Reply {
-        let mut decided = self.run.decide_all(vec![Command { now: self.now, by, verb }]);
+        self.tell_all(vec![(by, verb)]).pop().unwrap()
+    }
+
+    pub(super) fn tell_all(&mut self, batch: Vec<(Actor, Verb)>) -> Vec<Reply> {
+        let command = |(by, verb)| Command { now: self.now, by, verb };
+        let decided = self.run.decide_all(batch.into_iter().map(command).collect());
         self.record(&decided);
-        decided.replies.pop().unwrap()
+        decided.replies
     }
 
     /// Writes what was decided, folds it, and compares.

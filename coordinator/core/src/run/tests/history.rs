@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::bench::*;
 use super::world::World;
-use crate::run::{Gate, Integration, RunState, UnitState, Verb};
+use crate::run::{Gate, Integration, RunState, UnitState};
 
 /// Rounds in which a world without faults must come to rest: every unit may be tried and measured a
 /// few times, one after the other, with its waits.
@@ -44,6 +44,7 @@ enum Step {
     Work(usize, usize, u8),
     Send(usize, usize, bool),
     Lose(usize, LossReason),
+    Flood,
     Crash(usize),
     Reconcile(usize),
     Beat(usize),
@@ -120,6 +121,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => n().prop_map(S::Halt),
         4 => (n(), reason).prop_map(|(pick, reason)| S::Lose(pick, reason)),
         2 => n().prop_map(S::Crash),
+        6 => Just(S::Flood),
         3 => n().prop_map(S::Reconcile),
         2 => n().prop_map(S::Beat),
         3 => n().prop_map(S::Again),
@@ -194,16 +196,14 @@ fn take(world: &mut World, step: &Step) {
         Step::Work(on, pick, roll) => world.work(worker(on), pick, roll),
         Step::Send(on, pick, keep) => world.send(worker(on), pick, keep),
         Step::Lose(pick, reason) => world.lose(pick, reason),
+        Step::Flood => world.flood(),
         Step::Crash(on) => world.crash(worker(on)),
         Step::Reconcile(on) => world.reconcile(worker(on)),
         Step::Beat(on) => world.beat(worker(on)),
         Step::Trees(pick, roll, lost) => world.trees(pick, roll, lost),
         Step::Stranger(n) => world.stranger(n),
         Step::Again(pick) => world.again(pick),
-        Step::Pass(ms) => {
-            world.bench.wait(ms);
-            world.bench.tell(Verb::Tick);
-        }
+        Step::Pass(ms) => world.pass(ms),
         Step::Back(ms) => {
             let back = world.bench.now.unix_ms() - i64::try_from(ms).unwrap();
             world.bench.now = ganger_shared::time::Timestamp::from_unix_ms(back);

@@ -95,6 +95,19 @@ fn a_late_delivery_is_only_kept_once_another_attempt_runs() {
 }
 
 #[test]
+fn a_late_delivery_of_an_older_attempt_is_only_kept() {
+    let mut bench = Bench::units(&["a"]);
+    let old = bench.lease("a");
+    bench.lost(&old, LossReason::LeaseExpired);
+    let newer = bench.lease("a");
+    bench.lost(&newer, LossReason::LeaseExpired);
+    assert_eq!(bench.deliver(&old, 1), Answer::Stale, "a newer fence was granted");
+    assert_eq!(bench.stand(), "a ready");
+    assert_eq!(bench.deliver(&newer, 1), Answer::Recorded);
+    assert_eq!(bench.stand(), "a delivered");
+}
+
+#[test]
 fn a_unit_that_failed_by_its_losses_takes_a_late_delivery() {
     let mut bench = Bench::units(&["a"]);
     let mut last = None;

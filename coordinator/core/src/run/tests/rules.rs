@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ganger_shared::delivery::Delivery;
+use ganger_shared::delivery::{Delivery, Outcome};
 use ganger_shared::event::{AttemptLease, Envelope, RunEvent};
 use ganger_shared::ids::{AttemptId, CheckId, Epoch, LaneId, Subject, UnitId, WorkId};
 use ganger_shared::ledger::{Account, Dimension};
 use ganger_shared::verdict::{Judgement, Verdict};
 
-use crate::run::unit::{Attempt, Gate, Unit};
+use crate::run::unit::{Attempt, Gate, Measurement, Unit};
 use crate::run::{Applying, EffectId, Integration, Phase, Run, RunState, Tally, UnitState};
 
 /// What was seen so far and must stay so.
@@ -52,10 +52,15 @@ impl Rules {
             RunEvent::ApplyIntended { attempt, tree, .. } => {
                 assert!(before.checks_wanted(), "{:?} commits {attempt}", before.state);
                 assert_eq!(before.queue.front(), Some(attempt));
-                let measured = before.measured.iter().any(|((unit, _), m)| {
-                    *unit == attempt.unit && m.tree == *tree && m.gate() == Gate::Open
-                });
+                let measured = before
+                    .measured
+                    .iter()
+                    .any(|((unit, _), m)| *unit == attempt.unit && m.tree == *tree && passed(m));
                 assert!(measured, "{attempt} is committed unmeasured");
+            }
+            RunEvent::LateResult { attempt, adopted: true, .. } => {
+                let (ix, at) = before.attempt(attempt).unwrap();
+                assert_eq!(before.units[ix].attempts.len(), at + 1, "{attempt} is not the newest");
             }
             RunEvent::Applied { attempt, .. } => {
                 assert!(before.owed.contains_key(&EffectId::Apply(attempt.clone())));
@@ -64,7 +69,7 @@ impl Rules {
                 assert!(before.live.is_empty(), "it rests while something runs");
             }
             RunEvent::RunCompleted { .. } => {
-                assert!(before.live.is_empty() && before.units.iter().all(|u| u.state.done()));
+                assert!(before.live.is_empty() && before.units.iter().all(|u| met(&u.state)));
             }
             _ => {}
         }
@@ -74,7 +79,7 @@ impl Rules {
     fn leased(&mut self, before: &Run, lease: &AttemptLease) {
         let id = &lease.attempt;
         let unit = &before.units[before.index[&id.unit]];
-        let met = unit.spec.after.iter().all(|on| before.units[before.index[on]].state.done());
+        let met = unit.spec.after.iter().all(|on| met(&before.units[before.index[on]].state));
         assert!(met, "{id} starts before what it depends on");
         assert!(matches!(before.state, RunState::Active | RunState::Held { .. }), "{id}");
         let unit_of = |work: &WorkId| match work {
@@ -95,7 +100,10 @@ impl Rules {
         let id = &verdict.attempt;
         let (ix, at) = before.attempt(id).unwrap();
         assert_eq!(before.units[ix].state, UnitState::Delivered { attempt: at });
-        assert_eq!(before.attempt_gate(ix, at), Some(Gate::Open), "{id}");
+        let subject = Subject::Attempt(id.clone());
+        if let Some(measurement) = before.measured.get(&(id.unit.clone(), subject)) {
+            assert!(passed(measurement), "{id} is accepted on {measurement:?}");
+        }
         assert_eq!(verdict.verdict, Judgement::Accept);
         assert!(!before.closing(), "{id} is accepted in a run that stops");
         let delivery = run.units[ix].attempts[at].delivery().unwrap().clone();
@@ -117,6 +125,26 @@ impl Rules {
             seen.clone_from(&attempt.verdicts);
         }
     }
+}
+
+/// Invariant 2: accepted and, where there is something for the branch, on it.
+fn met(state: &UnitState) -> bool {
+    match state {
+        UnitState::Accepted { integration, .. } => {
+            matches!(integration, Integration::NotNeeded | Integration::Done { .. })
+        }
+        UnitState::Skipped { .. } => true,
+        _ => false,
+    }
+}
+
+/// Invariant 5: every required check is measured and passes.
+fn passed(measurement: &Measurement) -> bool {
+    measurement
+        .checks
+        .iter()
+        .filter(|check| check.required)
+        .all(|check| check.result.as_ref().is_some_and(|result| result.outcome == Outcome::Pass))
 }
 
 /// Invariant 8: what is final stays, whatever is reported.
@@ -180,7 +208,7 @@ fn gates(run: &Run) {
         return;
     }
     for unit in &run.units {
-        let open = unit.spec.after.iter().filter(|on| !run.units[run.index[*on]].state.done());
+        let open = unit.spec.after.iter().filter(|on| !met(&run.units[run.index[*on]].state));
         let open = u32::try_from(open.count()).unwrap();
         assert_eq!(unit.open, open, "{}", unit.spec.id);
         if matches!(unit.state, UnitState::Ready { .. } | UnitState::Running) {
@@ -231,7 +259,7 @@ fn tally(run: &Run) -> Tally {
     let open = run.measured.values().flat_map(|m| &m.checks).filter(|c| c.result.is_none());
     Tally {
         ready: count(&|unit| matches!(unit.state, UnitState::Ready { .. })),
-        done: count(&|unit| unit.state.done()),
+        done: count(&|unit| met(&unit.state)),
         failed: count(&|unit| {
             matches!(unit.state, UnitState::Failed { .. } | UnitState::Cancelled { .. })
         }),

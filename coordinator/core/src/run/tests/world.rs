@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ganger_shared::actor::Actor;
 use ganger_shared::delivery::Outcome;
 use ganger_shared::event::LossReason;
 use ganger_shared::failure::{Failure, FailureClass};
@@ -218,6 +219,25 @@ impl World {
         }
     }
 
+    /// Everything that waits anywhere arrives as one batch.
+    pub(super) fn flood(&mut self) {
+        let from = |on: usize, machine: &Machine| {
+            let by = Actor::Worker(Self::name(on));
+            let verbs = machine.outbox.iter().cloned().map(|report| Verb::Report(Box::new(report)));
+            verbs.map(move |verb| (by.clone(), verb)).collect::<Vec<_>>()
+        };
+        let machines = self.machines.iter().enumerate();
+        let batch: Vec<_> = machines.flat_map(|(on, machine)| from(on, machine)).collect();
+        let replies = self.bench.tell_all(batch);
+        let sent: Vec<Report> =
+            self.machines.iter_mut().flat_map(|machine| machine.outbox.drain(..)).collect();
+        for (report, reply) in sent.iter().zip(replies) {
+            let Reply::Answered(answer) = reply else { panic!("{reply:?}") };
+            assert!(answer.settles());
+            self.kept(report, answer);
+        }
+    }
+
     /// Invariant 6: what a worker may forget, the run holds.
     fn kept(&self, report: &Report, answer: Answer) {
         let (WorkId::Attempt(id), Fact::Delivered(ended)) = (&report.lease.work, &report.fact)
@@ -250,7 +270,21 @@ impl World {
             }
             other => other,
         };
-        self.tell(Verb::LeaseEnded { work, epoch: lease.epoch, reason });
+        self.lease_ended(&work, lease.epoch, reason);
+    }
+
+    fn lease_ended(&mut self, work: &WorkId, epoch: Epoch, reason: LossReason) {
+        self.tell(Verb::LeaseEnded { work: work.clone(), epoch, reason });
+        let live = self.bench.run.live().get(work);
+        assert!(live.is_none_or(|live| live.epoch != epoch), "P007: {work} is lost and still live");
+    }
+
+    /// Time passes; what is overdue is dealt with, so that no alarm rings twice for it.
+    pub(super) fn pass(&mut self, ms: u64) {
+        self.bench.wait(ms);
+        self.bench.tell(Verb::Tick);
+        let due = self.bench.run.next_deadline();
+        assert!(due.is_none_or(|due| due > self.bench.now), "{due:?} is over and stays due");
     }
 
     /// The worker's process is killed and started anew: what was on its disk ended with it.
@@ -400,8 +434,7 @@ impl World {
             self.beat(on);
         }
         self.expire();
-        self.bench.wait(20_000);
-        self.bench.tell(Verb::Tick);
+        self.pass(20_000);
     }
 
     /// Beats without a lease end it, once its worker has been told of it.
@@ -410,8 +443,7 @@ impl World {
             let key = (work.clone(), lease.epoch);
             let machine = &self.machines[self.by_name(lease.worker.as_str())];
             if machine.seen.contains(&key) && !machine.held.contains_key(&key) {
-                let reason = LossReason::NotHeld;
-                self.tell(Verb::LeaseEnded { work, epoch: lease.epoch, reason });
+                self.lease_ended(&work, lease.epoch, LossReason::NotHeld);
             }
         }
     }
