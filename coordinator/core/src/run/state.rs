@@ -35,6 +35,8 @@ pub struct Run {
     pub(super) tasks: Vec<plan::Task>,
     pub(super) units: Vec<Unit>,
     pub(super) index: BTreeMap<UnitId, usize>,
+    /// Units that are ready, by their places: all that wants a slot as soon as slots are granted.
+    pub(super) ready: BTreeSet<usize>,
     pub(super) state: RunState,
     pub(super) ledger: BTreeMap<Dimension, Account>,
     pub(super) calls: Calls,

@@ -36,7 +36,9 @@ impl Run {
     pub(super) fn leave_queue(&mut self, id: &AttemptId) {
         self.drop_owed(&EffectId::Merge(id.clone()));
         self.drop_owed(&EffectId::Apply(id.clone()));
-        self.queue.retain(|waiting| waiting != id);
+        if self.queue.front() == Some(id) {
+            self.queue.pop_front();
+        }
         self.applying = None;
     }
 
@@ -64,7 +66,7 @@ impl Run {
     /// What follows from an event beyond the unit it is about.
     pub(super) fn sync_after(&mut self, before: &Before) {
         if self.grants_wanted() != before.grants {
-            for ix in 0..self.units.len() {
+            for ix in self.ready.clone() {
                 self.sync_want(ix);
             }
         }

@@ -26,6 +26,11 @@ impl Run {
                 self.ready_if_open(dependant);
             }
         }
+        if matches!(is, UnitState::Ready { .. }) {
+            self.ready.insert(ix);
+        } else {
+            self.ready.remove(&ix);
+        }
         self.sync_want(ix);
         self.sync_claim(ix);
         self.dirty.insert(ix);

@@ -30,6 +30,7 @@ impl Rules {
         gates(run);
         ledger(run);
         assert_eq!(run.tally, tally(run), "after {:?}", envelope.event);
+        assert_eq!(run.tally.ready as usize, run.ready.len());
         let owed: BTreeSet<EffectId> = run.owed.keys().cloned().collect();
         assert_eq!(owed, demanded(run), "after {:?}", envelope.event);
         let due: BTreeSet<_> =
