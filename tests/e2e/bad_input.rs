@@ -97,7 +97,7 @@ mode: autonomous
 units:
   - { id: a, kind: agent, objective: One., agent: clod }
 ";
-    refused(text, &["plan.yaml:6", "clod", "claude"], 3);
+    refused(text, &["plan.yaml:6", "clod", "known: scripted"], 3);
 }
 
 /// P115: a plan of 10 MiB is refused by its size, with the limit and the way out.
@@ -125,11 +125,11 @@ units:
   - { id: a, kind: review, of: b, objective: One., agent: scripted }
   - { id: a, kind: command, objective: Two., run: \"true\" }
 ";
-    refused(
-        text,
-        &["mode: autonomous", "plan.yaml:5", "review", "not_supported_yet", "plan.yaml:6"],
-        3,
-    );
+    let words = ["mode: autonomous", "plan.yaml:5", "review", "not built yet", "plan.yaml:6"];
+    let (cluster, _) = refused(text, &words, 3);
+    let path = cluster.path("plan.yaml").display().to_string();
+    let said = cluster.ganger(&["plan", "check", &path, "-o", "json"]).expect(3);
+    says(&said, &["not_supported_yet", "duplicate", "unknown_name"]);
 }
 
 /// R003: a repository that is not there, and one that has no such base, are refused with the place.

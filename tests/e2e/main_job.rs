@@ -4,7 +4,6 @@ mod agents;
 mod failures;
 mod graph;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use ganger_harness::repository::Files;
@@ -65,28 +64,15 @@ fn the_example_runs_with_nothing_but_the_binary() {
     let seeded = Repository::at(run["repository"].as_str().expect("a seed becomes a repository"));
     assert!(seeded.path().starts_with(cluster.path("state")), "{}", seeded.path().display());
     let branch = run["branch"].as_str().expect("a run has a branch");
-    assert_eq!(seeded.files(branch), files_below(&example.join("expected")));
+    let landed = seeded.files(branch);
+    let names: Vec<&str> = landed.keys().map(String::as_str).collect();
+    let expected = ["README.md", "REPORT.md", "bin/count.sh", "bin/longest.sh", "words.txt"];
+    assert_eq!(names, expected);
+    assert_eq!(landed["words.txt"], "anvil\nbellows\nforge\nhammer\nrivet\ntongs");
+    assert_eq!(landed["REPORT.md"], "# Report\n\n6 words, the longest is `bellows`.");
+    assert!(landed["README.md"].contains("What they say stands in `REPORT.md`."));
     assert_eq!(seeded.git(&["status", "--porcelain=v1"]), "");
     assert!(!said.stderr.is_empty(), "progress goes to stderr");
-}
-
-/// Every file below a directory, as git would name and show it.
-fn files_below(root: &Path) -> Files {
-    let mut found = BTreeMap::new();
-    let mut open = vec![root.to_owned()];
-    while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(&directory).expect("the example can be read") {
-            let path = entry.expect("the example can be read").path();
-            if path.is_dir() {
-                open.push(path);
-                continue;
-            }
-            let name = path.strip_prefix(root).expect("it lies below").display().to_string();
-            let text = std::fs::read_to_string(&path).expect("the example is text");
-            found.insert(name, text.trim_end().to_owned());
-        }
-    }
-    found
 }
 
 /// R009, R010, R038, R206: a diamond over three processes that share no disk ends on the user's branch;

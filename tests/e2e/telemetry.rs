@@ -90,7 +90,8 @@ async fn a_run_is_one_trace_over_every_process() {
     for name in ["queue wait", "workspace", "check", "apply"] {
         assert!(spans.iter().any(|span| span.name == name), "no span {name}");
     }
-    let command = spans.iter().any(|span| span.name.starts_with("invoke_agent"));
+    let command =
+        spans.iter().any(|span| span.name == "command" && span.service == "ganger-worker");
     assert!(command, "no span of the program at work");
     assert_eq!(services(&spans).len(), 2, "{:?}", services(&spans));
 }

@@ -42,7 +42,7 @@ fn without_the_right_token_nothing_is_done() {
     let mut client = cluster.client(&["submit", &file]);
     client.env("GANGER_TOKEN_FILE", &join);
     let said = Said::from(client.output().expect("the product's own binary starts")).expect(3);
-    says(&said, &["worker", "submit"]);
+    says(&said, &["role worker", "ganger token issue"]);
     nothing_is_half_done(&cluster);
 }
 
@@ -77,18 +77,17 @@ fn a_token_does_what_its_role_allows_until_it_is_revoked() {
     let mut cluster = Cluster::new(binary());
     cluster.start_coordinator();
     let file = write(&cluster, &plan(&[command("a", "true")])).display().to_string();
-    let issued = cluster
-        .ganger(&["token", "issue", "reader", "--role", "read", "-o", "json"])
-        .expect(0)
-        .json();
-    let token = issued["token"].as_str().expect("it is shown once");
-    cluster.write("reader.token", token);
+    let out = cluster.path("reader.token").display().to_string();
+    cluster.ganger(&["token", "issue", "reader", "--role", "read", "--out", &out]).expect(0);
+    let token = std::fs::read_to_string(&out).expect("it is written there");
+    let meta = std::fs::metadata(&out).expect("it is written there");
+    assert_eq!(meta.permissions().mode() & 0o777, 0o600);
     with_token(&cluster, "reader.token", &["get", "runs"]).expect(0);
     let said = with_token(&cluster, "reader.token", &["submit", &file]).expect(3);
     says(&said, &["reader", "read", "submit"]);
     nothing_is_half_done(&cluster);
     let list = cluster.ganger(&["token", "list"]).expect(0);
-    assert!(list.stdout.contains("reader") && !list.stdout.contains(token), "{list:#?}");
+    assert!(list.stdout.contains("reader") && !list.stdout.contains(token.trim()), "{list:#?}");
     cluster.ganger(&["token", "revoke", "reader"]).expect(0);
     with_token(&cluster, "reader.token", &["get", "runs"]).expect(3);
 }

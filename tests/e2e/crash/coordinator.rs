@@ -31,7 +31,8 @@ fn a_killed_coordinator_is_no_event_for_what_runs() {
     for name in ["a", "b", "c"] {
         calls.wait_for(name, 1);
     }
-    let before = attempts(&cluster.wait_run(&id, "three run", |run| attempts(run).len() == 3));
+    let before = attempts(&cluster.run(&id));
+    assert_eq!(before.len(), 3);
     restart(&mut cluster, 2);
     assert_eq!(attempts(&cluster.run(&id)), before);
     for name in ["a", "b", "c"] {
@@ -83,8 +84,10 @@ fn a_coordinator_killed_at_every_turn_ends_with_the_same_branch() {
     restart(&mut cluster, 2);
     calls.wait_for("c", 1);
     calls.let_go("c");
-    // On the way to the end.
+    calls.wait_for("check-of-a", 2);
+    // The final tree is measured.
     restart(&mut cluster, 2);
+    calls.let_go("check-of-a");
     let run = cluster.wait_run(&id, "the run completes", is("completed"));
     restart(&mut cluster, 2);
     assert_eq!(cluster.run(&id), run, "a finished run reads the same after a restart");
@@ -162,13 +165,14 @@ fn commands_after_a_kill_are_answered_and_may_be_repeated() {
 #[test]
 fn the_list_of_runs_is_the_same_after_a_restart() {
     let mut cluster = Cluster::with_workers(binary(), &[("east", 2)]);
-    let calls = RollCall::open();
+    let mut calls = RollCall::open();
     let done = submit(&cluster, &plan(&[command("one", "true")]));
     cluster.wait_run(&done, "it completes", is("completed"));
     let held = submit(&cluster, &plan(&[command("one", "exit 1")]));
     cluster.wait_run(&held, "it is held", is("held"));
     let live = submit(&cluster, &plan(&[command("one", &calls.holds("one"))]));
-    cluster.wait_run(&live, "it runs", has(&[("one", "running")]));
+    calls.wait_for("one", 1);
+    cluster.wait_run(&live, "it runs", |run| attempt_states(run, "one") == ["running"]);
     let list = |cluster: &Cluster| cluster.ganger(&["get", "runs", "-o", "json"]).expect(0).json();
     let before = list(&cluster);
     assert_eq!(before["runs"].as_array().map(Vec::len), Some(3), "{before:#}");

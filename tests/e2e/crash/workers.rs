@@ -1,12 +1,12 @@
 //! A worker is killed, alone or with its coordinator, and perhaps comes back.
 
 use ganger_harness::{Cluster, RollCall, unit, until};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::verify_journal;
 use crate::binary;
 use crate::plans::{
-    attempt_states, attempts, command, has, is, on_repository, plan, submit, user_repository,
+    attempt_states, attempts, command, has, is, on_repository, plan, submit, user_repository, with,
     writes_after,
 };
 
@@ -15,6 +15,11 @@ fn worker_id(cluster: &Cluster, name: &str) -> String {
     let workers = said["workers"].as_array().cloned().unwrap_or_default();
     let found = workers.iter().find(|worker| worker["name"] == name);
     found.and_then(|worker| worker["id"].as_str()).expect("the worker is known").to_owned()
+}
+
+/// A second attempt for those whose worker lives to say that it ended them.
+fn retried() -> Value {
+    json!({ "retry": { "attempts": 2, "delay": "20ms" } })
 }
 
 /// The unit's attempts as `(state, epoch, worker)`.
@@ -76,10 +81,7 @@ fn a_restarted_worker_owns_up_to_what_it_lost() {
     let mut calls = RollCall::open();
     let units = ["a", "b"].map(|id| {
         let run = format!("setsid {} & {}", calls.holds(&format!("{id}-child")), calls.holds(id));
-        crate::plans::with(
-            command(id, &run),
-            serde_json::json!({ "retry": { "attempts": 2, "delay": "20ms" } }),
-        )
+        with(command(id, &run), retried())
     });
     let id = submit(&cluster, &plan(&units));
     for name in ["a", "b", "a-child", "b-child"] {
@@ -110,7 +112,8 @@ fn both_killed_and_started_again_do_the_work_once() {
     let mut cluster = Cluster::with_workers(binary(), &[("east", 1), ("west", 1)]);
     let user = user_repository(&cluster);
     let mut calls = RollCall::open();
-    let units = ["a", "b"].map(|id| writes_after(id, &format!("{id}.txt"), &calls.holds(id)));
+    let units = ["a", "b"]
+        .map(|id| with(writes_after(id, &format!("{id}.txt"), &calls.holds(id)), retried()));
     let id = submit(&cluster, &on_repository(&units));
     calls.wait_for("a", 1);
     calls.wait_for("b", 1);
@@ -144,8 +147,7 @@ fn both_killed_and_started_again_do_the_work_once() {
 fn a_worker_that_is_asked_to_end_hands_its_work_back() {
     let mut cluster = Cluster::with_workers(binary(), &[("east", 1)]);
     let mut calls = RollCall::open();
-    let again = serde_json::json!({ "retry": { "attempts": 2, "delay": "20ms" } });
-    let one = crate::plans::with(command("one", &calls.holds("one")), again);
+    let one = with(command("one", &calls.holds("one")), retried());
     let id = submit(&cluster, &plan(&[one]));
     calls.wait_for("one", 1);
     let status = cluster.worker("east").terminate();

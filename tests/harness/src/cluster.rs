@@ -73,6 +73,16 @@ impl Process {
         nix::sys::signal::kill(pid, signal).expect("a live child can be signalled");
     }
 
+    /// The most memory it ever had, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = std::fs::read_to_string(path).expect("a live process has a status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib =
+            line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+        kib.expect("the kernel counts memory in KiB") << 10
+    }
+
     /// What it printed so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
@@ -315,6 +325,16 @@ impl Cluster {
         }
         std::fs::write(&path, text).expect("a test's own directory can be written");
         path
+    }
+}
+
+/// What a failed test leaves for whoever looks why.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.directory.disable_cleanup(true);
+            eprintln!("logs and data are left in {}", self.directory.path().display());
+        }
     }
 }
 
