@@ -4,10 +4,11 @@
 //! goes on with the same trace. Not here: live spans, which tracing makes.
 
 use ganger_coordinator_core::run::{Attempt, Phase, Run, UnitState};
-use ganger_shared::delivery::Outcome;
+use ganger_shared::delivery::{Delivery, Outcome, Usage};
 use ganger_shared::event::{Envelope, RunEvent};
 use ganger_shared::ids::{AttemptId, CheckId, UnitId};
 use ganger_shared::time::Timestamp;
+use ganger_shared::verdict::{Judgement, Verdict};
 use ganger_telemetry::names::{attribute, link, span};
 use ganger_telemetry::{AttributeValue, Link, Parent, Projector, SpanKey, SpanRecord, SpanStatus};
 
@@ -37,18 +38,27 @@ pub fn project(projector: &Projector, run: &Run, events: &[Envelope<RunEvent>]) 
 fn records(run: &Run, trace: &str, envelope: &Envelope<RunEvent>) -> Vec<SpanRecord> {
     let at = envelope.at;
     match &envelope.event {
-        RunEvent::AttemptLeased(lease) => queue_wait(run, trace, &lease.attempt, at).into_iter().collect(),
+        RunEvent::AttemptLeased(lease) => {
+            queue_wait(run, trace, &lease.attempt, at).into_iter().collect()
+        }
         RunEvent::AttemptDelivered { attempt, .. }
         | RunEvent::AttemptFailed { attempt, .. }
         | RunEvent::AttemptCancelled { attempt, .. }
         | RunEvent::AttemptLost { attempt, .. } => {
             attempt_span(run, trace, attempt, at).into_iter().collect()
         }
-        RunEvent::Applied { attempt, .. } => unit_span(run, trace, &attempt.unit, at, SpanStatus::Ok),
+        RunEvent::Applied { attempt, .. } => {
+            let mut spans = unit_span(run, trace, &attempt.unit, at, SpanStatus::Ok);
+            spans.extend(apply_span(run, trace, attempt, at));
+            spans
+        }
         RunEvent::VerdictGiven(verdict) => {
             let unit = &verdict.attempt.unit;
             let done = run.units().iter().any(|u| u.spec.id == *unit && u.state.done());
-            if done { unit_span(run, trace, unit, at, SpanStatus::Ok) } else { Vec::new() }
+            let mut spans =
+                if done { unit_span(run, trace, unit, at, SpanStatus::Ok) } else { Vec::new() };
+            spans.extend(judge_span(run, trace, verdict));
+            spans
         }
         RunEvent::UnitFailed { unit, failure } => {
             unit_span(run, trace, unit, at, SpanStatus::Error(failure.class.to_string()))
@@ -100,7 +110,10 @@ fn ms(at: Timestamp) -> u64 {
     at.unix_ms().try_into().unwrap_or(0)
 }
 
-fn find<'a>(run: &'a Run, id: &AttemptId) -> Option<(&'a ganger_coordinator_core::run::Unit, usize)> {
+fn find<'a>(
+    run: &'a Run,
+    id: &AttemptId,
+) -> Option<(&'a ganger_coordinator_core::run::Unit, usize)> {
     let unit = run.units().iter().find(|unit| unit.spec.id == id.unit)?;
     let at = unit.attempts.iter().position(|attempt| attempt.lease.attempt == *id)?;
     Some((unit, at))
@@ -131,18 +144,66 @@ fn attempt_span(run: &Run, trace: &str, id: &AttemptId, at: Timestamp) -> Option
         .collect();
     let text = |text: &str| AttributeValue::from(text.to_owned());
     let times = (ms(attempt.leased_at), ms(at));
+    let mut attributes = vec![
+        (attribute::RUN, text(trace)),
+        (attribute::UNIT, text(id.unit.as_str())),
+        (attribute::ATTEMPT, text(&id.to_string())),
+        (attribute::WORKER, text(attempt.lease.worker.as_str())),
+    ];
+    attributes.extend(attempt.delivery().into_iter().flat_map(delivered));
     Some(SpanRecord {
         parent: Parent::Key(SpanKey::Unit(id.unit.to_string())),
         status: status(attempt),
-        attributes: vec![
-            (attribute::RUN, text(trace)),
-            (attribute::UNIT, text(id.unit.as_str())),
-            (attribute::ATTEMPT, text(&id.to_string())),
-            (attribute::WORKER, text(attempt.lease.worker.as_str())),
-        ],
+        attributes,
         links,
         ..SpanRecord::new(trace, SpanKey::Attempt(id.to_string()), span::ATTEMPT, times)
     })
+}
+
+/// What a delivery says of itself; what is not known is left out, never 0.
+fn delivered(delivery: &Delivery) -> Vec<(&'static str, AttributeValue)> {
+    let Usage { tokens_in, tokens_out, tokens_cached, usd_micros } = delivery.usage;
+    let counts = [
+        (attribute::INPUT_TOKENS, tokens_in),
+        (attribute::OUTPUT_TOKENS, tokens_out),
+        (attribute::CACHE_READ_TOKENS, tokens_cached),
+        (attribute::COST, usd_micros),
+    ];
+    let count = |(key, count): (_, Option<u64>)| {
+        Some((key, AttributeValue::from(i64::try_from(count?).unwrap_or(i64::MAX))))
+    };
+    let session = delivery.session.clone();
+    let session = session.map(|session| (attribute::CONVERSATION, AttributeValue::from(session)));
+    let excerpt = (attribute::RESULT_EXCERPT, AttributeValue::from(delivery.excerpt.clone()));
+    counts.into_iter().filter_map(count).chain(session).chain([excerpt]).collect()
+}
+
+/// The time from the end of an attempt to what was judged of it.
+fn judge_span(run: &Run, trace: &str, verdict: &Verdict) -> Option<SpanRecord> {
+    let (unit, index) = find(run, &verdict.attempt)?;
+    let attempt = &unit.attempts[index];
+    let end = verdict.timestamp;
+    let times = (ms(attempt.ended_at.unwrap_or(end)), ms(end));
+    let nth = format!("{}:{}", verdict.attempt, attempt.verdicts.len());
+    let key = SpanKey::Unit(verdict.attempt.unit.to_string());
+    let outcome = match verdict.verdict {
+        Judgement::Accept => "accept",
+        Judgement::Reject => "reject",
+        Judgement::Blocked => "blocked",
+    };
+    let attributes = vec![(attribute::OUTCOME, AttributeValue::from(outcome))];
+    let record = SpanRecord::new(trace, key.clone().named(span::JUDGE, nth), span::JUDGE, times);
+    Some(SpanRecord { parent: Parent::Key(key), attributes, ..record })
+}
+
+/// The time from acceptance to the commit on the branch.
+fn apply_span(run: &Run, trace: &str, id: &AttemptId, at: Timestamp) -> Option<SpanRecord> {
+    let (unit, index) = find(run, id)?;
+    let accepted = unit.attempts[index].verdicts.last()?.timestamp;
+    let key = SpanKey::Unit(id.unit.to_string());
+    let of = key.clone().named(span::APPLY, id.to_string());
+    let record = SpanRecord::new(trace, of, span::APPLY, (ms(accepted), ms(at)));
+    Some(SpanRecord { parent: Parent::Key(key), status: SpanStatus::Ok, ..record })
 }
 
 /// A measuring's span; one that was lost is found by its number alone.

@@ -2,8 +2,9 @@
 //!
 //! Progress and reasons come from the last beats; they are shown and nothing is decided on them.
 
+use ganger_shared::event::Conflict;
 use ganger_shared::ids::{RunId, UnitId, WorkId};
-use ganger_shared::view::{Explanation, RunView};
+use ganger_shared::view::{Explanation, RunView, UnitView};
 use tokio::sync::oneshot;
 use tonic::Status;
 
@@ -70,14 +71,11 @@ pub(in crate::services) async fn explain(
     unit: &str,
 ) -> Result<(Vec<Explanation>, u64), Status> {
     let actor = api.find(name).await?;
-    let row = crate::services::ask::row_of(&actor, name).await?;
     let wanted = unit.to_owned();
     let explained = ask(&actor, |port| RunMessage::Explain { unit: wanted, port }).await?;
     let explanation = explained.map_err(|rejection| ganger_proto::status::of(&rejection))?;
-    let units = vec![explanation.unit.clone()];
-    let mut told = waiting(api, &row.id, units).await?;
-    let waiting = told.pop().and_then(|(_, waiting)| waiting);
-    Ok((vec![merged(explanation, waiting)], row.sequence))
+    let view = view_of(&actor, name).await?;
+    explained_of(api, &view, |unit| unit.id == explanation.unit).await
 }
 
 /// Why every unit that is not done does not run, and the run's sequence.
@@ -87,22 +85,57 @@ pub(in crate::services) async fn explain_all(
 ) -> Result<(Vec<Explanation>, u64), Status> {
     let actor = api.find(name).await?;
     let view = view_of(&actor, name).await?;
-    let open: Vec<Explanation> = view
-        .units
-        .iter()
-        .filter(|unit| !done(&unit.state, unit.integration.as_deref()))
-        .map(|unit| {
-            let gate = unit.gate.iter().map(|gate| format!("its gate is {gate}"));
-            let reasons = unit.reason.iter().cloned().chain(gate).collect();
-            let (unit, state) = (unit.id.clone(), unit.state.clone());
-            Explanation { unit, state, position: None, reasons }
-        })
-        .collect();
-    let units = open.iter().map(|explanation| explanation.unit.clone()).collect();
-    let told = waiting(api, &view.row.id, units).await?;
-    let explained = open.into_iter().zip(told);
-    let explained = explained.map(|(explanation, (_, waiting))| merged(explanation, waiting));
+    explained_of(api, &view, |unit| !done(&unit.state, unit.integration.as_deref())).await
+}
+
+async fn explained_of(
+    api: &Api,
+    view: &RunView,
+    wanted: impl Fn(&UnitView) -> bool,
+) -> Result<(Vec<Explanation>, u64), Status> {
+    let units: Vec<&UnitView> = view.units.iter().filter(|unit| wanted(unit)).collect();
+    let ids = units.iter().map(|unit| unit.id.clone()).collect();
+    let told = waiting(api, &view.row.id, ids).await?;
+    let explained = units.into_iter().zip(told);
+    let explained = explained.map(|(unit, (_, waiting))| merged(own(view, unit), waiting));
     Ok((explained.collect(), view.row.sequence))
+}
+
+/// What the run itself knows of why a unit is not further.
+fn own(view: &RunView, unit: &UnitView) -> Explanation {
+    let mut reasons: Vec<String> = unit.reason.clone().into_iter().collect();
+    reasons.extend(unit.gate.iter().map(|gate| format!("its gate is {gate}")));
+    if unit.state == "delivered" {
+        let checks = unit.attempts.last().map(|attempt| attempt.checks.as_slice());
+        let open = checks.unwrap_or_default().iter().filter(|check| check.state != "pass");
+        reasons.extend(open.map(|check| format!("check {} is {}", check.id.check, check.state)));
+    }
+    if unit.state == "pending" {
+        let open = view.units.iter().filter(|on| unit.after.contains(&on.id));
+        let open = open.filter(|on| !done(&on.state, on.integration.as_deref()));
+        reasons.extend(open.map(|on| format!("waits for {}, which is {}", on.id, standing(on))));
+    }
+    reasons.extend(unit.conflict.as_ref().map(conflict));
+    let (unit, state) = (unit.id.clone(), unit.state.clone());
+    Explanation { unit, state, position: None, reasons }
+}
+
+fn standing(unit: &UnitView) -> String {
+    match unit.integration.as_deref() {
+        Some("pending") => format!("{} and not on the branch yet", unit.state),
+        Some(_) | None => unit.state.clone(),
+    }
+}
+
+fn conflict(conflict: &Conflict) -> String {
+    match conflict {
+        Conflict::Files { files } => format!("its changes do not merge: {}", files.join(", ")),
+        Conflict::Checks { failed } => {
+            let names: Vec<&str> = failed.iter().map(|check| check.check.as_str()).collect();
+            format!("on the merged tree these checks do not pass: {}", names.join(", "))
+        }
+        Conflict::ForeignTip { .. } => "somebody else moved the branch".to_owned(),
+    }
 }
 
 fn done(state: &str, integration: Option<&str>) -> bool {
