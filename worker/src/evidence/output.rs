@@ -89,6 +89,15 @@ fn redact(path: &Path, redactor: &Redactor) -> io::Result<()> {
     fs::rename(&clean, path)
 }
 
+/// Adds one output, and says how much of it is missing.
+fn append(capture: &Capture, file: &mut File) -> io::Result<u64> {
+    let bytes = io::copy(&mut File::open(&capture.path)?, file)?;
+    let Some(truncated) = capture.truncated() else { return Ok(bytes) };
+    let note = format!("\n--- {} more bytes were not kept ---\n", truncated.bytes_dropped);
+    file.write_all(note.as_bytes())?;
+    Ok(bytes + note.len() as u64)
+}
+
 /// Writes both outputs into one file; gives its length. It lasts until it is handed over.
 fn join(captures: &[Capture], to: &Path) -> io::Result<u64> {
     if captures.iter().all(|capture| capture.bytes_kept == 0) {
@@ -98,14 +107,14 @@ fn join(captures: &[Capture], to: &Path) -> io::Result<u64> {
     let mut file = File::create(to)?;
     let mut bytes = 0;
     if let Some(stdout) = of(Stream::Stdout) {
-        bytes += io::copy(&mut File::open(&stdout.path)?, &mut file)?;
+        bytes += append(stdout, &mut file)?;
     }
     if let Some(stderr) = of(Stream::Stderr).filter(|stderr| stderr.bytes_kept > 0) {
         if bytes > 0 {
             file.write_all(DIVIDER)?;
             bytes += DIVIDER.len() as u64;
         }
-        bytes += io::copy(&mut File::open(&stderr.path)?, &mut file)?;
+        bytes += append(stderr, &mut file)?;
     }
     Ok(bytes)
 }

@@ -248,7 +248,7 @@ fn fall(crash: &Crash) -> Done {
 }
 
 fn huge_line(size: u64) -> io::Result<Done> {
-    pieces(size, |len| print(&b"x".repeat(len)))?;
+    pieces(size, |len| print(&b".".repeat(len)))?;
     print(b"\n").map(|()| Done::All)
 }
 
