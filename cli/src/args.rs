@@ -20,7 +20,8 @@ const EXAMPLES: &str = "Examples:
 Exit codes: 0 ok · 1 failed · 2 usage · 3 refused · 4 not found · 5 needs a person · 6 budget limited ·
 7 unreachable · 130 interrupted (a followed run goes on)
 
-Configuration: $XDG_CONFIG_HOME/ganger/config.yaml, then the environment, then flags. Log lines: GANGER_LOG.";
+Configuration: $XDG_CONFIG_HOME/ganger/config.yaml, then the environment, then flags.
+Log lines: GANGER_LOG filters them, GANGER_LOG_FORMAT=json makes them JSON. NO_COLOR is respected.";
 
 /// Runs fleets of agents over many machines and answers for the result.
 #[derive(Debug, Parser)]

@@ -38,8 +38,9 @@ fn head(run: &RunView, style: Style) -> String {
     let row = &run.row;
     let state = with_reason(&row.state, row.reason.as_ref(), style);
     let mut text = format!("{}  {}  {state}\n", row.id, row.name);
-    if !run.goal.is_empty() {
-        let _ = writeln!(text, "{}", style.faint(&plain(&run.goal)));
+    // The user's own words, line by line, never a paraphrase.
+    for line in run.goal.lines() {
+        let _ = writeln!(text, "{}", style.faint(&plain(line)));
     }
     text
 }
@@ -179,7 +180,10 @@ fn said(attempt: &AttemptView) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed call is the failed test")]
-    use ganger_shared::ids::UnitId;
+    use ganger_shared::digest::{ArtifactRef, Digest};
+    use ganger_shared::ids::{ProjectId, RunId, UnitId};
+    use ganger_shared::time::Timestamp;
+    use ganger_shared::view::RunRow;
 
     use super::*;
 
@@ -208,6 +212,48 @@ mod tests {
         let expected = "UNIT   STATE    INTEGRATION  ATTEMPTS  WORKER  CHECKS  TIME\n\
                         build  pending  -            0         -       -       -\n";
         assert_eq!(text, expected);
+    }
+
+    fn view(goal: &str) -> RunView {
+        let digest = Digest::of(b"plan");
+        RunView {
+            row: RunRow {
+                id: RunId::from_uuid_bytes(&[1; 16]),
+                name: "p".into(),
+                project: ProjectId::parse("default").unwrap(),
+                labels: BTreeMap::new(),
+                state: "held".into(),
+                reason: Some("gate".into()),
+                counts: BTreeMap::new(),
+                submitted_at: Timestamp::from_unix_ms(0),
+                ended_at: None,
+                sequence: 9,
+                trace_id: "7374008a02340be3dcbda36d582da49f".into(),
+            },
+            goal: goal.into(),
+            contract_hash: digest,
+            plan: ArtifactRef { sha256: digest, bytes: 4 },
+            revision: 1,
+            repository: None,
+            repository_id: None,
+            base: None,
+            branch: None,
+            tip: None,
+            delivery: "hold".into(),
+            ledger: BTreeMap::new(),
+            units: vec![unit("pending", None)],
+            final_checks: Vec::new(),
+        }
+    }
+
+    /// R204: the goal stands in the report as the user wrote it. R200: the run's whole id does, too.
+    #[test]
+    fn the_goal_is_told_word_for_word() {
+        let goal = "Make it \"fast\",\n  and keep it – right?";
+        let text = run(&view(goal), &Names::new(), Style::new(false));
+        assert!(text.contains(goal), "{text}");
+        assert!(text.starts_with("r-aeaqcaibaeaqcaibaeaqcaibae  p  held (gate)\n"), "{text}");
+        assert!(text.ends_with("trace       7374008a02340be3dcbda36d582da49f\n"), "{text}");
     }
 
     #[test]

@@ -20,17 +20,20 @@ pub struct Session {
 }
 
 impl Session {
-    /// Finds a coordinator or starts one, with telemetry where the command has some.
-    pub async fn open(
+    /// Finds a coordinator that runs: the one that is named, else the one on the state directory.
+    pub async fn find(settings: &Settings) -> Result<Option<Self>, Error> {
+        let server = match &settings.server {
+            Some(address) => Some(Server::at(address, settings)?),
+            None => Server::on_state_dir(settings).await?,
+        };
+        Ok(server.map(|server| Self { server, embedded: None }))
+    }
+
+    /// Starts one in this process, with telemetry where the command has some.
+    pub async fn start(
         settings: &Settings,
         telemetry: Option<&ganger_telemetry::Telemetry>,
     ) -> Result<Self, Error> {
-        if let Some(address) = &settings.server {
-            return Ok(Self { server: Server::at(address, settings)?, embedded: None });
-        }
-        if let Some(server) = Server::on_state_dir(settings).await? {
-            return Ok(Self { server, embedded: None });
-        }
         match Embedded::start(settings, None, telemetry).await {
             Ok(embedded) => {
                 let server = embedded.server(settings)?;
@@ -70,7 +73,10 @@ pub async fn with<T>(
     context: &Context,
     command: impl AsyncFnOnce(&mut Server) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let mut session = Session::open(&context.settings, None).await?;
+    let mut session = match Session::find(&context.settings).await? {
+        Some(session) => session,
+        None => Session::start(&context.settings, None).await?,
+    };
     let result = command(&mut session.server).await;
     let result = result.map_err(|error| error.at(session.server.address()));
     let closed = session.close(Wish::Leave).await;

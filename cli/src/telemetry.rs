@@ -17,10 +17,15 @@ pub fn service(name: &str) -> Result<Telemetry, Error> {
 }
 
 /// Telemetry of a command for people: only what went wrong is told, unless more is asked for.
-pub fn command(name: &str) -> Result<Telemetry, Error> {
+fn command(name: &str) -> Result<Telemetry, Error> {
     let mut log = LogOptions::from_env(format());
     log.filter.get_or_insert_with(|| "warn".to_owned());
     Ok(Telemetry::init(&identity(name), log)?)
+}
+
+/// Telemetry of a command that finds a coordinator, or has one in its own process.
+pub fn client(found: bool) -> Result<Telemetry, Error> {
+    command(if found { "ganger-cli" } else { "ganger-coordinator" })
 }
 
 /// None, for a coordinator that lives as long as one short command.

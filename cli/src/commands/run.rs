@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
-use ganger_proto::v1;
-use ganger_shared::view::RunView;
+use ganger_proto::{read, v1};
+use ganger_shared::view::{RunRow, RunView};
 use ganger_telemetry::Telemetry;
 use tokio_util::sync::CancellationToken;
 
@@ -59,16 +59,24 @@ pub struct Args {
 /// Submits and follows.
 pub async fn run(args: Args, context: &Context) -> Result<Exit, Error> {
     sending::text::find(&args.plan).map_err(submission::SubmissionError::from)?;
-    let alone = context.settings.server.is_none();
-    let telemetry = telemetry::command(if alone { "ganger-coordinator" } else { "ganger-cli" })?;
-    let result = with_session(args, context, &telemetry).await;
+    let found = Session::find(&context.settings).await?;
+    let telemetry = telemetry::client(found.is_some())?;
+    let result = with_session(args, context, found, &telemetry).await;
     telemetry::end(telemetry).await;
     result
 }
 
-async fn with_session(args: Args, context: &Context, telemetry: &Telemetry) -> Result<Exit, Error> {
+async fn with_session(
+    args: Args,
+    context: &Context,
+    found: Option<Session>,
+    telemetry: &Telemetry,
+) -> Result<Exit, Error> {
     let leave = signals::ending()?;
-    let mut session = Session::open(&context.settings, Some(telemetry)).await?;
+    let mut session = match found {
+        Some(session) => session,
+        None => Session::start(&context.settings, Some(telemetry)).await?,
+    };
     let own = session.embedded.as_ref().map(|embedded| own(embedded, &args, context));
     let work = submit_and_follow(&mut session.server, &args, context, (&leave, own));
     let result = match &mut session.embedded {
@@ -170,7 +178,7 @@ pub async fn follow_to_the_end(
             }
             end(server, &view, context, screen).await?;
             if own {
-                wait_for_others(server, run, leave).await;
+                wait_for_others(server, &view.row, leave).await;
             }
             Ok(exit)
         }
@@ -228,8 +236,9 @@ async fn end(
     }
 }
 
-/// Other clients may have found our coordinator: it stays for the runs they have at work.
-async fn wait_for_others(server: &mut Server, own: &str, leave: &CancellationToken) {
+/// Other clients may have found our coordinator: it stays for the runs they submitted since. Those an
+/// earlier command left are not waited for; they go on whenever a coordinator runs here.
+async fn wait_for_others(server: &mut Server, own: &RunRow, leave: &CancellationToken) {
     let mut told = false;
     loop {
         let request = v1::RunServiceListRequest {
@@ -240,13 +249,14 @@ async fn wait_for_others(server: &mut Server, own: &str, leave: &CancellationTok
             ..v1::RunServiceListRequest::default()
         };
         let Ok(answer) = server.clients().runs().list(request).await else { return };
-        let others = answer.into_inner().runs.into_iter().find(|row| row.id != own);
-        let Some(other) = others else { return };
+        let Ok(rows) = read::each::<_, RunRow>("runs", answer.into_inner().runs) else { return };
+        let later = |row: &RunRow| row.id != own.id && row.submitted_at >= own.submitted_at;
+        let Some(other) = rows.into_iter().find(later) else { return };
         if !std::mem::replace(&mut told, true) {
             note("other runs are at work on this coordinator; Ctrl-C leaves them for later");
         }
         let minute = std::time::Duration::from_mins(1);
-        let request = follow::wait_request(&other.id, 0, minute, v1::WakeOn::Rest);
+        let request = follow::wait_request(other.id.as_str(), 0, minute, v1::WakeOn::Rest);
         let mut runs = server.clients().runs();
         tokio::select! {
             answer = runs.wait(request) => if answer.is_err() { return },

@@ -24,8 +24,9 @@ pub struct Args {
 /// Submits.
 pub async fn run(args: Args, context: &Context) -> Result<Exit, Error> {
     submission::text::find(&args.plan).map_err(submission::SubmissionError::from)?;
-    let telemetry = telemetry::command("ganger-cli")?;
-    let result = submit(args, context, &telemetry).await;
+    let found = Session::find(&context.settings).await?;
+    let telemetry = telemetry::client(found.is_some())?;
+    let result = submit(args, context, found, &telemetry).await;
     telemetry::end(telemetry).await;
     result
 }
@@ -33,10 +34,14 @@ pub async fn run(args: Args, context: &Context) -> Result<Exit, Error> {
 async fn submit(
     args: Args,
     context: &Context,
+    found: Option<Session>,
     telemetry: &ganger_telemetry::Telemetry,
 ) -> Result<Exit, Error> {
     let key = Mutation { expect: None, key: args.key }.key();
-    let mut session = Session::open(&context.settings, Some(telemetry)).await?;
+    let mut session = match found {
+        Some(session) => session,
+        None => Session::start(&context.settings, Some(telemetry)).await?,
+    };
     let alone = session.embedded.is_some();
     let submitting =
         submission::submit(&mut session.server, &context.settings.state, &args.plan, &key);
