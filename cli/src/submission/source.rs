@@ -353,7 +353,7 @@ mod tests {
     fn a_repository_is_known_by_its_beginning_and_its_place() {
         let root = CommitId::parse(&"a".repeat(40)).unwrap();
         let one = identity(std::slice::from_ref(&root), Path::new("/a"));
-        assert_eq!(one, identity(&[root.clone()], Path::new("/a")));
+        assert_eq!(one, identity(std::slice::from_ref(&root), Path::new("/a")));
         assert_ne!(one, identity(&[root], Path::new("/b")));
         assert_eq!(one.as_str().len(), ID_DIGITS);
     }
