@@ -29,7 +29,7 @@ pub struct Unit {
     pub attempts: Vec<Attempt>,
     /// The newest fence per lane.
     pub epochs: BTreeMap<LaneId, Epoch>,
-    /// Attempts lost.
+    /// Attempts lost, those included that their worker's restart cut off.
     pub losses: u32,
     /// Attempts that failed in a way that counts against the declared retries.
     pub failures: u32,

@@ -47,6 +47,10 @@ impl Run {
                 let message = format!("{}: {}", ended.end.failure.class, ended.end.failure.message);
                 (self.unmeasurable(id, epoch, message), Answer::Recorded)
             }
+            // Nobody asked for it, so it is still to be measured.
+            Fact::Stopped(_) if !self.unwanted(id) => {
+                (self.check_lost(id, epoch, LossReason::NotHeld), Answer::Recorded)
+            }
             Fact::Stopped(_) => {
                 let result = Box::new(not_measured(NotMeasured::Withdrawn, tree, None));
                 (vec![RunEvent::CheckMeasured { check, epoch, result }], Answer::Recorded)

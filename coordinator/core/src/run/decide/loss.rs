@@ -52,17 +52,21 @@ impl Run {
         }
     }
 
-    /// A loss is no failure of the work: it is run again, up to a bound of its own, unless it may
-    /// have had effects outside its tree.
     fn after_loss(&self, ix: usize, at: usize, reason: LossReason, now: Timestamp) -> RunEvent {
-        let unit = &self.units[ix];
-        let attempt = &unit.attempts[at];
+        let attempt = &self.units[ix].attempts[at];
         let heard_of = attempt.started.is_some() || attempt.phase != Phase::Leased;
         // Only a worker that is there and never took the lease is known not to have started it.
         let never_taken = match reason {
             LossReason::NotHeld | LossReason::InstanceReplaced => !heard_of,
             LossReason::LeaseExpired | LossReason::WorkerLeft => false,
         };
+        self.rerun(ix, never_taken, loss_word(reason), now)
+    }
+
+    /// A loss is no failure of the work: it is run again, up to a bound of its own, unless it may
+    /// have had effects outside its tree.
+    fn rerun(&self, ix: usize, never_taken: bool, last: &str, now: Timestamp) -> RunEvent {
+        let unit = &self.units[ix];
         let at_most_once = unit.spec.effects() == Effects::External && !never_taken;
         let losses = unit.losses + 1;
         if losses <= limits::LOSSES_PER_UNIT && !at_most_once {
@@ -78,16 +82,19 @@ impl Run {
         } else {
             format!("lost {losses} times, at most {} are allowed", limits::LOSSES_PER_UNIT)
         };
-        let last = format!("{why}; last: {}", loss_word(reason));
         RunEvent::UnitFailed {
             unit: unit.spec.id.clone(),
-            failure: Failure::new(FailureClass::WorkerLost, last),
+            failure: Failure::new(FailureClass::WorkerLost, format!("{why}; last: {last}")),
         }
     }
 
     /// Another attempt where the unit declares one, else the unit has failed. The failure that is
-    /// being answered is not yet counted in the state.
+    /// being answered is not yet counted in the state. An attempt that its worker's restart cut off
+    /// is one that was lost: the worker only says so before anybody else could.
     pub(super) fn after_failure(&self, ix: usize, failure: &Failure, now: Timestamp) -> RunEvent {
+        if failure.class == FailureClass::WorkerRestarted {
+            return self.rerun(ix, false, &failure.message, now);
+        }
         let unit = &self.units[ix];
         let id = unit.spec.id.clone();
         let declared = unit.spec.retry.as_ref();
@@ -97,6 +104,10 @@ impl Run {
                 (RetryCause::Transient, unit.transients, most.max(limits::ATTEMPTS_PER_UNIT))
             }
             Retry::Declared => (RetryCause::Declared, unit.failures, most),
+            Retry::Loss => {
+                let last = unit.attempts.len().saturating_sub(1);
+                return self.after_loss(ix, last, LossReason::InstanceReplaced, now);
+            }
             Retry::Command => (RetryCause::Command, unit.failures, 0),
         };
         let goes_on = tries + 1 < most && !self.closing() && self.rerunnable(ix, failure);

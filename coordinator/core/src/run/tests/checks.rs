@@ -75,6 +75,22 @@ fn a_check_is_lost_twice_and_then_the_harness_is_to_blame() {
     assert_eq!(bench.stands(), "held gate");
 }
 
+/// What cut a measuring off says nothing about what it measures: it is measured again, boundedly.
+#[test]
+fn a_measuring_that_was_cut_off_is_repeated() {
+    for end in [failed(FailureClass::WorkerRestarted), stopped(true)] {
+        let mut bench = Bench::units(&[ONE]);
+        bench.delivered("a");
+        for n in 1..=3 {
+            let id = bench.wanted("c")[0].clone();
+            assert_eq!(id.n, n);
+            let lease = bench.lease_check(&id, "w2");
+            assert_eq!(bench.report_by("w2", &lease, end.clone()), Answer::Recorded);
+        }
+        assert_eq!(why(&bench), Some(NotMeasured::HarnessDefect));
+    }
+}
+
 /// Invariant 5: what the harness did wrong is never a fact about the delivery.
 #[test]
 fn a_measuring_that_cannot_be_trusted_is_a_harness_defect() {

@@ -94,6 +94,26 @@ fn the_sixth_loss_fails_the_unit() {
     }
 }
 
+/// P002, P012: a restart of the worker is a loss, whoever is the first to say so.
+#[test]
+fn what_a_restart_cut_off_is_run_again_as_what_was_lost() {
+    let restarted = || failed(FailureClass::WorkerRestarted);
+    let mut bench = Bench::units(&["a"]);
+    for n in 1..=6 {
+        let lease = bench.lease("a");
+        bench.report(&lease, started());
+        bench.report(&lease, restarted());
+        let next = if n < 6 { "RetryScheduled" } else { "UnitFailed" };
+        assert_eq!(bench.last[..2], ["AttemptFailed", next]);
+    }
+    assert_eq!(class(&bench, "a"), FailureClass::WorkerLost);
+    assert_eq!(bench.run.unit_view(0).losses, 6);
+    let mut bench = Bench::units(&["a: effects: external, retry: { attempts: 5 }"]);
+    let lease = bench.lease("a");
+    bench.report(&lease, restarted());
+    assert_eq!(bench.last[1], "UnitFailed");
+}
+
 /// `effects: external` is at most once: whatever may have started is not run again.
 #[test]
 fn external_work_that_may_have_started_is_not_run_again() {
