@@ -288,18 +288,24 @@ async fn serve(
     let mut serving = tokio::spawn(
         server.serve_with_incoming_shutdown(incoming, async move { signal.cancelled().await }),
     );
+    // In this order: once it is ending, a server without connections is done at the same moment, and
+    // the journal is still to be closed.
     let fatal = tokio::select! {
-        served = &mut serving => {
-            return served.map_err(|_| StartError::Panicked)?.map_err(StartError::from);
-        }
+        biased;
         reason = reasons.recv() => reason,
         () = ending.cancelled() => None,
+        broke = &mut serving => Some(match broke {
+            Ok(Ok(())) => "the server ended by itself".to_owned(),
+            Ok(Err(error)) => format!("serve: {error}"),
+            Err(_) => StartError::Panicked.to_string(),
+        }),
     };
+    let served = serving.is_finished();
     ending.cancel();
     api.streams.close();
     // Streams and calls end by themselves; one that does not is cut.
     let _ = tokio::time::timeout(DRAIN, api.streams.wait()).await;
-    if tokio::time::timeout(DRAIN, &mut serving).await.is_err() {
+    if !served && tokio::time::timeout(DRAIN, &mut serving).await.is_err() {
         serving.abort();
     }
     root.stop(None);
