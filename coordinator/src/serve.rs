@@ -300,12 +300,12 @@ async fn serve(
             Err(_) => StartError::Panicked.to_string(),
         }),
     };
-    let served = serving.is_finished();
+    let stopped = serving.is_finished();
     ending.cancel();
     api.streams.close();
     // Streams and calls end by themselves; one that does not is cut.
     let _ = tokio::time::timeout(DRAIN, api.streams.wait()).await;
-    if !served && tokio::time::timeout(DRAIN, &mut serving).await.is_err() {
+    if !stopped && tokio::time::timeout(DRAIN, &mut serving).await.is_err() {
         serving.abort();
     }
     root.stop(None);
