@@ -40,6 +40,8 @@ pub enum Retry {
     Transient,
     /// The engine, as often as the unit's `retry` declares.
     Declared,
+    /// The engine, counted with the losses: nothing of it was the work's doing.
+    Loss,
     /// Only a named person or supervisor.
     Command,
 }
@@ -114,7 +116,7 @@ classes! {
     /// The worker was lost more often than allowed.
     WorkerLost => "worker_lost", Command;
     /// The worker's process was started anew, which ends its attempts.
-    WorkerRestarted => "worker_restarted", Declared;
+    WorkerRestarted => "worker_restarted", Loss;
     /// The agent says that it failed.
     TaskFailed => "task_failed", Declared;
     /// The program did not start within its deadline.

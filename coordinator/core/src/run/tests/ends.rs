@@ -54,6 +54,26 @@ fn a_failure_is_retried_as_the_unit_and_the_class_allow() {
     }
 }
 
+/// P002: a worker that says itself that its restart ended the work says no more than a lease that ends.
+#[test]
+fn a_restart_of_the_worker_is_a_loss_and_costs_no_declared_retry() {
+    let restarted = failed(FailureClass::WorkerRestarted);
+    assert_eq!(tries("a", &restarted), 6);
+    assert_eq!(tries("a: effects: external", &restarted), 1);
+    let mut bench = Bench::units(&["a: retry: { attempts: 2, delay: 0s }"]);
+    for (fail, then) in [
+        (FailureClass::WorkerRestarted, "RetryScheduled"),
+        (FailureClass::CommandFailed, "RetryScheduled"),
+        (FailureClass::WorkerRestarted, "RetryScheduled"),
+        (FailureClass::CommandFailed, "UnitFailed"),
+    ] {
+        let lease = bench.lease("a");
+        bench.report(&lease, started());
+        bench.report(&lease, failed(fail));
+        assert_eq!(bench.last[1], then, "{fail}");
+    }
+}
+
 #[test]
 fn the_time_for_retries_ends_with_its_own_class() {
     let mut bench = Bench::units(&["a: retry: { attempts: 9, delay: 3m, within: 2m }"]);
