@@ -2,7 +2,7 @@
 
 use ganger_shared::delivery::Delivery;
 use ganger_shared::event::{AttemptLease, LossReason};
-use ganger_shared::failure::{FailureClass, Retry};
+use ganger_shared::failure::Retry;
 use ganger_shared::ids::{AttemptId, Subject, WorkId};
 use ganger_shared::ledger::Dimension;
 use ganger_shared::link::{Ended, Failed, Started, StopReason, Stopped};
@@ -198,9 +198,7 @@ impl Run {
         self.end_lease(id, Some(ended.active_ms))?;
         let (ix, at) = self.attempt(id).ok_or_else(|| FoldError::NoAttempt(id.clone()))?;
         let unit = &mut self.units[ix];
-        let class = ended.end.failure.class;
-        match class.retry() {
-            _ if class == FailureClass::WorkerRestarted => unit.losses += 1,
+        match ended.end.failure.class.retry() {
             Retry::Transient => unit.transients += 1,
             Retry::Loss => unit.losses += 1,
             Retry::Declared | Retry::Command => unit.failures += 1,

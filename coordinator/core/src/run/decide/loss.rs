@@ -92,9 +92,6 @@ impl Run {
     /// being answered is not yet counted in the state. An attempt that its worker's restart cut off
     /// is one that was lost: the worker only says so before anybody else could.
     pub(super) fn after_failure(&self, ix: usize, failure: &Failure, now: Timestamp) -> RunEvent {
-        if failure.class == FailureClass::WorkerRestarted {
-            return self.rerun(ix, false, &failure.message, now);
-        }
         let unit = &self.units[ix];
         let id = unit.spec.id.clone();
         let declared = unit.spec.retry.as_ref();
@@ -104,10 +101,7 @@ impl Run {
                 (RetryCause::Transient, unit.transients, most.max(limits::ATTEMPTS_PER_UNIT))
             }
             Retry::Declared => (RetryCause::Declared, unit.failures, most),
-            Retry::Loss => {
-                let last = unit.attempts.len().saturating_sub(1);
-                return self.after_loss(ix, last, LossReason::InstanceReplaced, now);
-            }
+            Retry::Loss => return self.rerun(ix, false, &failure.message, now),
             Retry::Command => (RetryCause::Command, unit.failures, 0),
         };
         let goes_on = tries + 1 < most && !self.closing() && self.rerunnable(ix, failure);
