@@ -154,9 +154,10 @@ impl State {
         match self.append(before, &decided).await {
             Ok(()) => {
                 self.publish(before, &decided.events);
+                // Before the answers: a caller that asks for its run next must find it.
+                self.announce();
                 self.answer(replies, decided.replies);
                 self.hand_out(myself, &decided.events, decided.moved);
-                self.announce();
                 self.set_alarm(myself);
                 self.snapshot_if_due();
                 Ok(())

@@ -185,14 +185,16 @@ impl State {
         self.tell_fleet(message);
     }
 
-    /// Tells `Runs` how the run looks in a list, when it stands elsewhere than before.
+    /// Tells `Runs` how the run looks in a list, when it stands elsewhere than before; of a run that
+    /// is over also late facts, because nobody is asked for its row any more.
     pub(super) fn announce(&mut self) {
-        if self.announced.as_ref() == Some(self.run.state()) {
+        let over = self.run.state().terminal();
+        if !over && self.announced.as_ref() == Some(self.run.state()) {
             return;
         }
         self.announced = Some(self.run.state().clone());
         let row = self.run.row().map(Box::new);
-        let open = !self.run.state().terminal();
+        let open = !over;
         let calls = self.run.calls().map(|(key, body)| (key.clone(), *body)).collect();
         let message = RunsMessage::Standing(Box::new(Standing {
             run: self.id.clone(),

@@ -31,7 +31,8 @@ impl State {
 
     /// The run of this id, or the only one whose id begins with it.
     pub(super) fn resolve(&self, name: &str) -> Result<RunId, Rejection> {
-        let known = || self.rows.keys().chain(self.quarantined.keys());
+        // A run that is just being folded anew has an actor and no row yet.
+        let known = || self.rows.keys().chain(self.quarantined.keys()).chain(self.actors.keys());
         let mut fits: Vec<&RunId> = known().filter(|run| run.as_str().starts_with(name)).collect();
         fits.sort_unstable();
         fits.dedup();

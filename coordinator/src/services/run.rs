@@ -15,12 +15,15 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
-use super::ask::{Done, call, live, not_yet, row_of};
+use super::ask::{Done, call, internal, live, not_yet, row_of};
 use super::page::Pages;
 use super::{Api, principal};
 use crate::runs::RunsMessage;
 
 pub(super) use show::{explain, explain_all, view};
+
+/// Looks at a run that is folded again, before giving up.
+const FOLDS: usize = 32;
 
 /// The service.
 pub struct Runs {
@@ -39,9 +42,17 @@ impl Runs {
         let wanted = name.to_owned();
         let released = self.api.ask_runs(|port| RunsMessage::Release { name: wanted, port });
         let run = released.await?.map_err(|rejection| ganger_proto::status::of(&rejection))?;
-        let actor = self.api.find(run.as_str()).await?;
-        let row = row_of(&actor, run.as_str()).await?;
-        Ok(v1::RunServiceResumeResponse { sequence: row.sequence, replayed: false })
+        // One that still cannot be folded ends a few times and is then set aside again: `find` says so.
+        for _ in 0..FOLDS {
+            let actor = self.api.find(run.as_str()).await?;
+            if let Ok(row) = row_of(&actor, run.as_str()).await {
+                return Ok(v1::RunServiceResumeResponse {
+                    sequence: row.sequence,
+                    replayed: false,
+                });
+            }
+        }
+        Err(internal(&format!("run {run} ends again and again; look at it")))
     }
 
     async fn pause_once(

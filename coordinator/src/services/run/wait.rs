@@ -20,9 +20,9 @@ use crate::services::Api;
 use crate::services::ask::{ask, blocking, gone, internal, row_of, view_of};
 
 /// How long a wait lasts that does not say (R168).
-const TIMEOUT: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_mins(4);
 /// The longest wait.
-const TIMEOUT_MAX: Duration = Duration::from_secs(12 * 60 * 60);
+const TIMEOUT_MAX: Duration = Duration::from_hours(12);
 
 /// What is waited for.
 struct Wanted {
