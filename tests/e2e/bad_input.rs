@@ -38,7 +38,7 @@ fn nothing_is_half_done(cluster: &Cluster) {
     assert_eq!(count, 0, "a seeded repository was left in {}", seeded.display());
 }
 
-/// P045, R002, R003: a cycle is named whole, and stands beside every other problem of the plan, each with
+/// P045, R002, R003, R107, R206: a cycle is named whole, and stands beside every other problem of the plan, each with
 /// its place.
 #[test]
 fn a_cyclic_plan_is_refused_with_everything_else_that_is_wrong() {
@@ -52,6 +52,8 @@ units:
   - { id: b, kind: command, objective: Two., run: \"true\", after: [a], files: [b], checks: [{ name: x, run: test -f b || true }] }
   - { id: c, kind: command, objective: Three., run: \"true\", after: [b, d], files: [c], check: [] }
   - { id: e, kind: agent, objective: Four., agent: skripted, files: [e], checks: [{ name: x, run: test -f e }] }
+  - { id: f, kind: agent, agent: scripted, files: [f], checks: [{ name: x, run: test -f f }] }
+  - { id: a, kind: command, objective: Six., run: \"true\", files: [g] }
 ";
     let words = [
         "a -> b -> c -> a",
@@ -64,6 +66,10 @@ units:
         "plan.yaml:10",
         "skripted",
         "scripted",
+        "plan.yaml:11:5",
+        "needs `objective`",
+        "plan.yaml:12:11",
+        "would be accepted without evidence",
         "nowhere",
     ];
     let (_cluster, checked) = refused(text, &words, 3);
@@ -108,7 +114,7 @@ fn a_plan_of_ten_mebibytes_is_refused_by_its_size() {
     refused(&text, &["10485760", "4194304", "plan-size"], 3);
 }
 
-/// P104: a plan that is no UTF-8 is refused with the line.
+/// R003: a plan that is no UTF-8 is refused with the line.
 #[test]
 fn a_plan_that_is_not_text_is_refused_with_the_line() {
     let text = b"version: 1\nname: latin\ngoal: caf\xe9\nmode: autonomous\nunits: []\n";

@@ -71,7 +71,7 @@ fn a_wait_that_expires_is_no_error() {
     cluster.wait_run(&id, "it completed", is("completed"));
 }
 
-/// R168: what is asked of no run, of no unit or with a stale sequence is refused with its code and says
+/// What is asked of no run, of no unit or with a stale sequence is refused with its code and says
 /// what to do.
 #[test]
 fn what_is_not_there_has_codes_of_its_own() {

@@ -8,6 +8,7 @@ use std::path::Path;
 mod bad_input;
 mod control;
 mod crash;
+mod journal;
 mod main_job;
 mod plans;
 mod telemetry;

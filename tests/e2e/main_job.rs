@@ -1,6 +1,7 @@
 //! The main job: a plan goes in, units run on workers, checks run elsewhere, a branch comes out.
 
 mod agents;
+mod embedded;
 mod failures;
 mod graph;
 
@@ -75,7 +76,7 @@ fn the_example_runs_with_nothing_but_the_binary() {
     assert!(!said.stderr.is_empty(), "progress goes to stderr");
 }
 
-/// R009, R010, R038, R206: a diamond over three processes that share no disk ends on the user's branch;
+/// R009, R010, R038: a diamond over three processes that share no disk ends on the user's branch;
 /// the user's tree is left alone, each unit begins from what it depends on, and no check is measured
 /// by the worker that wrote what it measures.
 #[test]
@@ -137,7 +138,7 @@ fn checked_by_others(run: &Value) {
     }
 }
 
-/// R200: a run that was only submitted is delivered by whoever asks for it, and not before.
+/// A run that was only submitted is delivered by whoever asks for it, and not before.
 #[test]
 fn a_submitted_run_is_delivered_on_request() {
     let cluster = Cluster::with_workers(binary(), &[("east", 1), ("west", 1)]);

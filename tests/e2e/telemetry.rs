@@ -38,6 +38,10 @@ fn has(spans: &[&ReceivedSpan], name: &str, key: &str, value: &str) -> bool {
     spans.iter().any(|span| is(&span))
 }
 
+fn named(spans: &[&ReceivedSpan], name: &str) -> bool {
+    spans.iter().any(|span| span.name == name)
+}
+
 /// Spans whose parent never arrived; the run's own span has none.
 fn orphans(spans: &[&ReceivedSpan]) -> Vec<(String, String)> {
     let ids: BTreeSet<&str> = spans.iter().map(|span| span.span_id.as_str()).collect();
@@ -80,19 +84,17 @@ async fn a_run_is_one_trace_over_every_process() {
     calls.let_go("b");
     let run = cluster.wait_run(&id, "the run completes", is("completed"));
     let done = |spans: &[ReceivedSpan]| {
-        whole(spans, &run, &["a", "b"]) && services(&of_run(spans, &run)).len() >= 2
+        let names = ["queue wait", "workspace", "command", "check", "judge", "apply"];
+        let of_run = of_run(spans, &run);
+        whole(spans, &run, &["a", "b"]) && names.iter().all(|name| named(&of_run, name))
     };
     let spans = receiver.wait_for(done, PATIENCE).await.expect("the trace becomes whole");
     let spans = of_run(&spans, &run);
     let roots = spans.iter().filter(|span| span.parent_span_id.is_empty());
     let roots: Vec<&str> = roots.map(|span| span.name.as_str()).collect();
     assert_eq!(roots, ["run"]);
-    for name in ["queue wait", "workspace", "check", "apply"] {
-        assert!(spans.iter().any(|span| span.name == name), "no span {name}");
-    }
-    let command =
-        spans.iter().any(|span| span.name == "command" && span.service == "ganger-worker");
-    assert!(command, "no span of the program at work");
+    let command = spans.iter().find(|span| span.name == "command");
+    assert_eq!(command.map(|span| span.service.as_str()), Some("ganger-worker"));
     assert_eq!(services(&spans).len(), 2, "{:?}", services(&spans));
 }
 
@@ -125,6 +127,34 @@ async fn a_restarted_coordinator_goes_on_with_the_trace() {
     }
     assert_eq!(times.len(), 3, "two attempts and the run");
     assert!(times.values().all(|times| *times == 1), "{times:?}");
+}
+
+/// R180: an attempt's span carries what a person asks first: session, usage, cost and a short result.
+#[tokio::test]
+async fn an_attempts_span_says_what_it_used_and_what_came_out() {
+    let receiver = OtlpReceiver::start().await.expect("loopback has a free port");
+    let cluster = exporting(&receiver.endpoint());
+    let script = "- say: looking\n- usage: { tokens_in: 70, tokens_out: 7, usd_micros: 900 }\n- finish: all is well\n";
+    cluster.write("one.yaml", script);
+    let id = submit(&cluster, &plan(&[crate::plans::scripted("one", "one.yaml")]));
+    let run = cluster.wait_run(&id, "the run completes", is("completed"));
+    let done = |spans: &[ReceivedSpan]| {
+        whole(spans, &run, &["one"]) && named(&of_run(spans, &run), "invoke_agent scripted")
+    };
+    let spans = receiver.wait_for(done, PATIENCE).await.expect("the trace becomes whole");
+    let spans = of_run(&spans, &run);
+    let attempt = spans.iter().find(|span| span.name == "attempt").expect("there is one");
+    let said = |key: &str| attempt.attributes.get(key).map(String::as_str);
+    assert_eq!(said("gen_ai.usage.input_tokens"), Some("70"));
+    assert_eq!(said("gen_ai.usage.output_tokens"), Some("7"));
+    assert_eq!(said("gen_ai.usage.cache_read.input_tokens"), None, "unknown is not zero");
+    assert_eq!(said("ganger.cost_usd_micros"), Some("900"));
+    assert!(said("gen_ai.conversation.id").is_some_and(|session| !session.is_empty()));
+    assert!(said("ganger.result.excerpt").is_some_and(|text| text.chars().count() <= 400));
+    let agent = spans.iter().find(|span| span.name == "invoke_agent scripted");
+    let agent = agent.expect("the agent at work is a span of the worker");
+    assert_eq!(agent.service, "ganger-worker");
+    assert_eq!(agent.parent_span_id, attempt.span_id);
 }
 
 /// What came out of a run, without what no two runs share.

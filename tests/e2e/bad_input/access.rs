@@ -14,7 +14,7 @@ fn with_token(cluster: &Cluster, file: &str, arguments: &[&str]) -> Said {
     client.output().expect("the product's own binary starts").into()
 }
 
-/// R164: every endpoint needs a token; a wrong, a missing and a too weak one are told apart, each with the
+/// Every endpoint needs a token; a wrong, a missing and a too weak one are told apart, each with the
 /// file and the way out, and nothing is done.
 #[test]
 fn without_the_right_token_nothing_is_done() {
@@ -46,7 +46,7 @@ fn without_the_right_token_nothing_is_done() {
     nothing_is_half_done(&cluster);
 }
 
-/// R164: a worker with a wrong token ends with an error that names the file; none is attached.
+/// A worker with a wrong token ends with an error that names the file; none is attached.
 #[test]
 fn a_worker_with_a_wrong_token_is_not_taken() {
     let mut cluster = Cluster::new(binary());
@@ -71,7 +71,7 @@ fn a_worker_with_a_wrong_token_is_not_taken() {
     assert_eq!(workers["workers"], serde_json::json!([]));
 }
 
-/// R167: a token for reading reads and does not submit; once revoked it does neither.
+/// A token for reading reads and does not submit; once revoked it does neither.
 #[test]
 fn a_token_does_what_its_role_allows_until_it_is_revoked() {
     let mut cluster = Cluster::new(binary());
@@ -101,7 +101,20 @@ fn off_loopback_plaintext_is_asked_for_by_name() {
     refused.args(["coordinator", "--listen", "0.0.0.0:0", "--data"]).arg(cluster.path("open"));
     let said = Said::from(refused.output().expect("the product's own binary starts")).expect(3);
     says(&said, &["0.0.0.0", "--plaintext"]);
-    cluster.coordinator_arguments.extend(["--plaintext".to_owned()]);
+    cluster.coordinator_arguments.push("--plaintext".to_owned());
+    cluster.listen = "0.0.0.0".to_owned();
     cluster.start_coordinator();
-    cluster.ganger(&["get", "runs"]).expect(0);
+    let address = cluster.server().replace("127.0.0.1", &other_address());
+    cluster.start_worker_by(&address, "far", 1, &[]);
+    cluster.wait_for_workers(1);
+    let file = write(&cluster, &plan(&[command("a", "true")])).display().to_string();
+    let said = cluster.ganger(&["run", &file, "--server", &address, "-o", "json"]).expect(0);
+    assert_eq!(said.json()["run"]["state"], "completed");
+}
+
+/// An address of this host that is not 127.0.0.1; nothing is sent to find it.
+fn other_address() -> String {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a port is free");
+    let route = socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr());
+    route.map_or_else(|_| "127.0.0.2".to_owned(), |address| address.ip().to_string())
 }

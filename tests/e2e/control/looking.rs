@@ -75,7 +75,7 @@ fn a_follower_sees_every_event_once_across_a_restart() {
     assert_eq!(sequences, (1..=last).collect::<Vec<u64>>());
 }
 
-/// R083, P047: `explain` names what a unit waits for: a dependency, files, or a worker that is not there.
+/// `explain` names what a unit waits for: a dependency, files, or a worker that is not there.
 #[test]
 fn explain_names_what_a_unit_waits_for() {
     let cluster = Cluster::with_workers(binary(), &[("east", 1)]);

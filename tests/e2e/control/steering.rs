@@ -5,7 +5,7 @@ use ganger_harness::{Cluster, RollCall, unit};
 use crate::binary;
 use crate::plans::{after, attempt_states, command, expected, has, is, plan, states, submit};
 
-/// P050: a cancelled unit takes with it what depends on it, and nothing else.
+/// P050, R169: a cancelled unit takes with it what depends on it, and nothing else.
 #[test]
 fn a_cancel_reaches_what_depends_on_the_unit_and_no_more() {
     let cluster = Cluster::with_workers(binary(), &[("east", 2)]);
@@ -29,7 +29,7 @@ fn a_cancel_reaches_what_depends_on_the_unit_and_no_more() {
     assert_eq!(attempt_states(&run, "b"), ["cancelled"]);
     assert!(unit(&run, "b")["reason"].to_string().contains("not needed"), "{run:#}");
     assert_eq!(calls.sorted(), ["b", "d"]);
-    // A cancel that comes too late says so, and changes nothing (R169).
+    // A cancel that comes too late says so, and changes nothing.
     let said = cluster.ganger(&["cancel", &id, "d", "-m", "too late"]).expect(3);
     assert!(said.stderr.contains("accepted"), "{said:#?}");
 }

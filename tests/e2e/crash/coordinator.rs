@@ -49,7 +49,7 @@ fn a_killed_coordinator_is_no_event_for_what_runs() {
     verify_journal(&mut cluster);
 }
 
-/// R170, R183, P013, P048: at every turn a run takes, seen from outside, the coordinator may die; the
+/// R165, R170, P017: at every turn a run takes, seen from outside, the coordinator may die; the
 /// run takes up where it was, once.
 #[test]
 fn a_coordinator_killed_at_every_turn_ends_with_the_same_branch() {
@@ -103,7 +103,7 @@ fn a_coordinator_killed_at_every_turn_ends_with_the_same_branch() {
     verify_journal(&mut cluster);
 }
 
-/// P011: after a restart without any worker every lease ends, nothing stays running, and a worker
+/// P007, P011: after a restart without any worker every lease ends, nothing stays running, and a worker
 /// that comes back later does the work.
 #[test]
 fn without_workers_nothing_stays_running() {

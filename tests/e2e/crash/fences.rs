@@ -9,7 +9,7 @@ use crate::plans::{
     attempt_states, attempts, has, is, on_repository, submit, user_repository, writes_after,
 };
 
-/// P032, R063: a worker that slept past its lease and takes the unit again is fenced from itself: the
+/// P032, P033, P038, R063: a worker that slept past its lease and takes the unit again is fenced from itself: the
 /// old attempt stays lost, whatever it reports, and exactly one delivery lands.
 #[test]
 fn an_attempt_that_slept_past_its_lease_stays_lost() {
@@ -37,7 +37,7 @@ fn an_attempt_that_slept_past_its_lease_stays_lost() {
     assert_eq!(calls.names().len(), 2);
 }
 
-/// P041: a connection that is cut and made again is nothing to an attempt: no second process, the same
+/// P041, P118: a connection that is cut and made again is nothing to an attempt: no second process, the same
 /// epoch, and what it reported meanwhile arrives.
 #[test]
 fn a_cut_connection_starts_nothing_twice() {

@@ -1,12 +1,12 @@
 //! A worker is killed, alone or with its coordinator, and perhaps comes back.
 
 use ganger_harness::{Cluster, RollCall, unit, until};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::verify_journal;
 use crate::binary;
 use crate::plans::{
-    attempt_states, attempts, command, has, is, on_repository, plan, submit, user_repository, with,
+    attempt_states, attempts, command, has, is, on_repository, plan, submit, user_repository,
     writes_after,
 };
 
@@ -15,11 +15,6 @@ fn worker_id(cluster: &Cluster, name: &str) -> String {
     let workers = said["workers"].as_array().cloned().unwrap_or_default();
     let found = workers.iter().find(|worker| worker["name"] == name);
     found.and_then(|worker| worker["id"].as_str()).expect("the worker is known").to_owned()
-}
-
-/// A second attempt for those whose worker lives to say that it ended them.
-fn retried() -> Value {
-    json!({ "retry": { "attempts": 2, "delay": "20ms" } })
 }
 
 /// The unit's attempts as `(state, epoch, worker)`.
@@ -67,8 +62,8 @@ fn units_of_a_dead_worker_run_elsewhere() {
     verify_journal(&mut cluster);
 }
 
-/// R057, P012: a worker that is started again on its directory says what it no longer runs; its attempts
-/// end at once, nothing of them survives, and the units run again.
+/// R057, P002, P012: a worker that is started again on its directory says what it no longer runs; its
+/// attempts end at once, nothing of them survives, and the units run again.
 #[test]
 fn a_restarted_worker_owns_up_to_what_it_lost() {
     let mut cluster = Cluster::new(binary());
@@ -81,7 +76,7 @@ fn a_restarted_worker_owns_up_to_what_it_lost() {
     let mut calls = RollCall::open();
     let units = ["a", "b"].map(|id| {
         let run = format!("setsid {} & {}", calls.holds(&format!("{id}-child")), calls.holds(id));
-        with(command(id, &run), retried())
+        command(id, &run)
     });
     let id = submit(&cluster, &plan(&units));
     for name in ["a", "b", "a-child", "b-child"] {
@@ -106,14 +101,13 @@ fn a_restarted_worker_owns_up_to_what_it_lost() {
     until("nothing is left", || calls.present().is_empty());
 }
 
-/// P011, P012, R170: both die at once and come back: the work is done, by new attempts, once.
+/// P012, R170: both die at once and come back: the work is done, by new attempts, once.
 #[test]
 fn both_killed_and_started_again_do_the_work_once() {
     let mut cluster = Cluster::with_workers(binary(), &[("east", 1), ("west", 1)]);
     let user = user_repository(&cluster);
     let mut calls = RollCall::open();
-    let units = ["a", "b"]
-        .map(|id| with(writes_after(id, &format!("{id}.txt"), &calls.holds(id)), retried()));
+    let units = ["a", "b"].map(|id| writes_after(id, &format!("{id}.txt"), &calls.holds(id)));
     let id = submit(&cluster, &on_repository(&units));
     calls.wait_for("a", 1);
     calls.wait_for("b", 1);
@@ -142,12 +136,40 @@ fn both_killed_and_started_again_do_the_work_once() {
     verify_journal(&mut cluster);
 }
 
-/// R057: a worker that is asked to end hands its attempts back before it does.
+/// R083, P028: a check whose worker dies is measured again elsewhere; the delivery is none the worse.
+#[test]
+fn a_check_of_a_dead_worker_is_measured_again() {
+    let mut cluster = Cluster::with_workers(binary(), &[("east", 1), ("west", 1)]);
+    let user = user_repository(&cluster);
+    let mut calls = RollCall::open();
+    let checks = serde_json::json!([{ "name": "held", "run": calls.holds("check") }]);
+    let one = crate::plans::with(
+        writes_after("one", "one.txt", "true"),
+        serde_json::json!({ "checks": checks }),
+    );
+    let id = submit(&cluster, &on_repository(&[one]));
+    calls.wait_for("check", 1);
+    let run = cluster.run(&id);
+    let checker = unit(&run, "one")["attempts"][0]["checks"][0]["worker"].clone();
+    let dead = if checker == worker_id(&cluster, "east").as_str() { "east" } else { "west" };
+    cluster.worker(dead).kill();
+    calls.wait_for("check", 2);
+    calls.let_go("check");
+    let run = cluster.wait_run(&id, "the run completes", is("completed"));
+    let attempt = &unit(&run, "one")["attempts"][0];
+    assert_eq!(attempt_states(&run, "one"), ["delivered"]);
+    assert_eq!(attempt["checks"][0]["id"], "one:held/2@attempt:one/main/1");
+    assert_eq!(attempt["checks"][0]["place"], "other_tree", "only the author's worker is left");
+    assert_eq!(user.branches(), ["main"]);
+}
+
+/// R057: a worker that is asked to end hands its attempts back before it does; that is no failure of
+/// theirs.
 #[test]
 fn a_worker_that_is_asked_to_end_hands_its_work_back() {
     let mut cluster = Cluster::with_workers(binary(), &[("east", 1)]);
     let mut calls = RollCall::open();
-    let one = with(command("one", &calls.holds("one")), retried());
+    let one = command("one", &calls.holds("one"));
     let id = submit(&cluster, &plan(&[one]));
     calls.wait_for("one", 1);
     let status = cluster.worker("east").terminate();

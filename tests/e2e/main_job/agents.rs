@@ -80,7 +80,7 @@ fn ends_of_agents_keep_their_class_and_are_retried_as_declared() {
     assert_eq!(first["class"], "cli_crash", "{first:#}");
 }
 
-/// P099, R057: an agent that answers nobody is ended by force, and nothing of it is left.
+/// P021, P099, R057: an agent that answers nobody is ended by force, and nothing of it is left.
 #[test]
 fn an_agent_that_hangs_is_ended_and_leaves_nothing() {
     let cluster = Cluster::with_workers(binary(), &[("east", 1)]);
@@ -138,7 +138,7 @@ fn huge_lines_and_bytes_that_are_no_text_are_survived() {
     assert!(most < 256 << 20, "{most} bytes of memory for lines of 64 MiB");
 }
 
-/// R010: an agent that says why nothing has to change has done its work.
+/// P091: an agent that says why nothing has to change has done its work.
 #[test]
 fn an_agent_may_declare_that_nothing_has_to_change() {
     let cluster = Cluster::with_workers(binary(), &[("east", 1), ("west", 1)]);

@@ -49,7 +49,7 @@ fn a_failed_unit_blocks_what_depends_on_it_and_holds_the_run() {
     cluster.ganger(&["wait", &id]).expect(1);
 }
 
-/// R082: an attempt that takes longer than it may is ended, with everything it started.
+/// R082, R083: an attempt that takes longer than it may is ended, with everything it started.
 #[test]
 fn an_attempt_over_its_time_is_ended_whole() {
     let cluster = Cluster::with_workers(binary(), &[("east", 1)]);
@@ -66,7 +66,7 @@ fn an_attempt_over_its_time_is_ended_whole() {
     calls.wait_until_gone("child");
 }
 
-/// P032, R083: an attempt that prints nothing for the allowed silence is ended as stalled.
+/// P022: an attempt that prints nothing for the allowed silence is ended as stalled.
 #[test]
 fn an_attempt_that_is_silent_too_long_is_ended() {
     let cluster = Cluster::with_workers(binary(), &[("east", 1)]);
@@ -78,7 +78,7 @@ fn an_attempt_that_is_silent_too_long_is_ended() {
     calls.wait_until_gone("still");
 }
 
-/// R002: a unit that writes outside its files delivers nothing, and is told where it wrote.
+/// R104: a unit that writes outside its files delivers nothing, and is told where it wrote.
 #[test]
 fn a_write_outside_the_files_of_a_unit_delivers_nothing() {
     let cluster = Cluster::with_workers(binary(), &[("east", 1), ("west", 1)]);
@@ -120,7 +120,7 @@ fn a_failed_check_holds_the_run_for_a_person() {
     cluster.ganger(&["wait", &id]).expect(5);
 }
 
-/// R194: a command that changes nothing where it may write has not done its work.
+/// P091: a command that changes nothing where it may write has not done its work.
 #[test]
 fn a_unit_that_changes_nothing_does_not_pass_for_one_that_did() {
     let cluster = Cluster::with_workers(binary(), &[("east", 1), ("west", 1)]);

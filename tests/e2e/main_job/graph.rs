@@ -48,7 +48,7 @@ fn units_whose_files_overlap_take_turns() {
     assert_eq!(calls.sorted(), ["apart", "first", "second"]);
 }
 
-/// R010: what no file shows is found on the tree that would be committed, and holds the unit.
+/// P066: what no file shows is found on the tree that would be committed, and holds the unit.
 #[test]
 fn a_clash_that_git_does_not_see_is_found_before_the_branch_moves() {
     let cluster = Cluster::with_workers(binary(), &[("east", 2), ("west", 2)]);
@@ -73,7 +73,7 @@ fn a_clash_that_git_does_not_see_is_found_before_the_branch_moves() {
     assert_eq!(user.branches(), ["main"]);
 }
 
-/// R010: two deliveries that no tree can hold together are a conflict that names the files.
+/// P066, P067: two deliveries that no tree can hold together are a conflict that names the files.
 #[test]
 fn deliveries_that_do_not_merge_are_a_conflict() {
     let cluster = Cluster::with_workers(binary(), &[("east", 2), ("west", 2)]);
@@ -169,7 +169,7 @@ fn no_more_run_at_once_than_there_are_slots() {
     assert_eq!(calls.sorted(), names);
 }
 
-/// R063: one unit's second attempt is another attempt: its own id, its own epoch, its own tree.
+/// R038, R063: one unit's second attempt is another attempt: its own id, its own epoch, its own tree.
 #[test]
 fn every_attempt_has_a_tree_of_its_own() {
     let cluster = Cluster::with_workers(binary(), &[("east", 1)]);

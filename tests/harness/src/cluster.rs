@@ -136,6 +136,8 @@ pub struct Cluster {
     binary: PathBuf,
     directory: TempDir,
     port: u16,
+    /// The address the coordinator listens on; clients always use loopback.
+    pub listen: String,
     /// Further arguments of the coordinator.
     pub coordinator_arguments: Vec<String>,
     /// Environment of every process, besides what is always set.
@@ -151,6 +153,7 @@ impl Cluster {
             binary: binary.to_owned(),
             directory: TempDir::with_prefix("ganger-").expect("a temporary directory can be made"),
             port: free_port(),
+            listen: "127.0.0.1".to_owned(),
             coordinator_arguments: QUICK.iter().map(|&word| word.to_owned()).collect(),
             environment: BTreeMap::new(),
             coordinator: None,
@@ -212,16 +215,17 @@ impl Cluster {
     pub fn start_coordinator(&mut self) {
         let mut command = self.command();
         command
-            .args(["coordinator", "--listen", &format!("127.0.0.1:{}", self.port)])
+            .args(["coordinator", "--listen", &format!("{}:{}", self.listen, self.port)])
             .arg("--data")
             .arg(self.data())
             .args(&self.coordinator_arguments);
         let log = self.path("coordinator.log");
         self.coordinator = Some(Process::spawn(&mut command, log));
-        let token = self.operator_token();
+        let tokens = [self.operator_token(), self.data().join("worker-join.token")];
         let port = self.port;
         until("the coordinator serves", || {
-            token.is_file() && TcpStream::connect(("127.0.0.1", port)).is_ok()
+            tokens.iter().all(|token| token.is_file())
+                && TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
     }
 
@@ -291,6 +295,18 @@ impl Cluster {
     /// Starts a client's command that goes on beside the test.
     pub fn start_client(&self, name: &str, arguments: &[&str]) -> Process {
         Process::spawn(&mut self.client(arguments), self.path(&format!("client-{name}.log")))
+    }
+
+    /// Starts a command that has only its own state directory to go by.
+    pub fn start_alone(&self, name: &str, arguments: &[&str]) -> Process {
+        let log = self.path(&format!("alone-{name}.log"));
+        Process::spawn(self.command().args(arguments), log)
+    }
+
+    /// Runs such a command to its end.
+    pub fn alone(&self, arguments: &[&str]) -> Said {
+        let output = self.command().args(arguments).stdin(Stdio::null()).output();
+        output.expect("the product's own binary starts").into()
     }
 
     /// Submits a plan and returns the run's id.
