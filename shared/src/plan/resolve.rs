@@ -121,9 +121,8 @@ fn writes_tree(kind: Kind) -> bool {
 /// What is declared by the unit or the defaults; nothing where neither declares a retry, for then
 /// there is none.
 fn retry(own: Option<&Retry>, default: Option<&Retry>) -> Option<Retry> {
-    let declared = |take: fn(&Retry) -> Option<Length>| {
-        own.and_then(take).or_else(|| default.and_then(take))
-    };
+    let declared =
+        |take: fn(&Retry) -> Option<Length>| own.and_then(take).or_else(|| default.and_then(take));
     own.or(default)?;
     Some(Retry {
         attempts: own
