@@ -1,5 +1,6 @@
 //! Kill −9, of any process at any moment: nothing is started twice, nothing is lost, all comes to rest.
 
+mod chaos;
 mod coordinator;
 mod fences;
 mod workers;

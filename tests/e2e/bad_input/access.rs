@@ -112,6 +112,51 @@ fn off_loopback_plaintext_is_asked_for_by_name() {
     assert_eq!(said.json()["run"]["state"], "completed");
 }
 
+/// A second worker on one directory is told the process of the first.
+#[test]
+fn a_second_worker_on_the_directory_is_refused() {
+    let mut cluster = Cluster::with_workers(binary(), &[("east", 1)]);
+    let first = cluster.worker("east").pid().to_string();
+    let mut second = cluster.command();
+    second
+        .args(["worker", "--server", &cluster.server(), "--name", "twin", "--data"])
+        .arg(cluster.path("worker-east"))
+        .arg("--token-file")
+        .arg(cluster.data().join("worker-join.token"));
+    let said = Said::from(second.output().expect("the product's own binary starts"));
+    assert_ne!(said.code, 0);
+    says(&said, &[&first]);
+    let workers = cluster.ganger(&["get", "workers", "-o", "json"]).expect(0).json();
+    assert_eq!(workers["workers"].as_array().map(Vec::len), Some(1));
+}
+
+/// R164, P016: what runs in an attempt sees no variable of ours, no token, and no directory but its own.
+#[test]
+fn an_attempt_sees_neither_tokens_nor_our_settings() {
+    let mut cluster = Cluster::new(binary());
+    cluster.environment.insert("GANGER_LOG".into(), "info".into());
+    cluster.start_coordinator();
+    cluster.start_worker("east", 1, &[]);
+    cluster.wait_for_workers(1);
+    let (operator, join) = (cluster.operator_token(), cluster.data().join("worker-join.token"));
+    let (operator, join) = (operator.display(), join.display());
+    let look = format!(
+        "env | grep GANGER_; cat {operator} {join} && echo readable; ls {}; exit 0",
+        cluster.directory().display()
+    );
+    let id = crate::plans::submit(&cluster, &plan(&[command("look", &look)]));
+    let run = cluster.wait_run(&id, "it completes", crate::plans::is("completed"));
+    let isolated = &run["units"][0]["attempts"][0]["delivery"]["isolated"];
+    let said = cluster.ganger(&["logs", &id, "look"]).expect(0).stdout;
+    assert!(!said.contains("GANGER_LOG"), "{said}");
+    if *isolated == true {
+        assert!(!said.contains("readable"), "{said}");
+        assert!(!said.lines().any(|line| line == "coordinator" || line == "state"), "{said}");
+    }
+    let operator = std::fs::read_to_string(cluster.operator_token()).expect("it is ours");
+    assert!(!said.contains(operator.trim()), "{said}");
+}
+
 /// An address of this host that is not 127.0.0.1; nothing is sent to find it.
 fn other_address() -> String {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a port is free");

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use ganger_harness::{Cluster, RollCall, Said, unit};
+use ganger_harness::{Cluster, RollCall, Said, unit, until};
 use serde_json::{Value, json};
 
 use crate::binary;
@@ -26,6 +26,11 @@ fn followers_come_and_go_without_the_run_noticing() {
     killed.kill();
     let list = cluster.ganger(&["get", "runs", "-o", "json"]).expect(0).json();
     let id = list["runs"][0]["id"].as_str().expect("the run is there").to_owned();
+    // One is interrupted: it detaches.
+    let mut interrupted = cluster.start_client("interrupted", &["watch", &id]);
+    until("it follows", || interrupted.log().contains("submitted"));
+    interrupted.signal(nix::sys::signal::Signal::SIGINT);
+    assert_eq!(interrupted.wait().code(), Some(130), "{}", interrupted.log());
     // One reads a line and closes the pipe; one has a pipe that nobody reads.
     let mut closed =
         cluster.client(&["watch", &id]).stdout(Stdio::piped()).spawn().expect("it starts");

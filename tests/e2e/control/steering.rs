@@ -3,7 +3,10 @@
 use ganger_harness::{Cluster, RollCall, unit};
 
 use crate::binary;
-use crate::plans::{after, attempt_states, command, expected, has, is, plan, states, submit};
+use crate::plans::{
+    after, attempt_states, command, expected, has, is, on_repository, plan, states, submit,
+    user_repository, writes_after,
+};
 
 /// P050, R169: a cancelled unit takes with it what depends on it, and nothing else.
 #[test]
@@ -91,4 +94,50 @@ fn a_stop_ends_everything_and_aborts_the_run() {
         cluster.ganger(&["wait", &id]).expect(1);
         assert!(cluster.ganger(&["cancel", &id, "c", "-m", "x"]).code == 3);
     }
+}
+
+/// R172: a pause starts no check and no commit either; both follow the resume.
+#[test]
+fn a_paused_run_measures_and_commits_nothing() {
+    let cluster = Cluster::with_workers(binary(), &[("east", 1), ("west", 1)]);
+    user_repository(&cluster);
+    let mut calls = RollCall::open();
+    let id = submit(&cluster, &on_repository(&[writes_after("a", "a.txt", &calls.holds("a"))]));
+    calls.wait_for("a", 1);
+    cluster.ganger(&["pause", &id, "-m", "lunch"]).expect(0);
+    calls.let_go("a");
+    cluster.wait_run(&id, "a delivers", has(&[("a", "delivered")]));
+    let other = submit(&cluster, &plan(&[command("other", "true")]));
+    cluster.wait_run(&other, "the other run completes", is("completed"));
+    let run = cluster.run(&id);
+    assert_eq!(unit(&run, "a")["attempts"][0]["checks"][0]["state"], "wanted", "{run:#}");
+    assert_eq!(run["tip"], run["base"]);
+    cluster.ganger(&["resume", &id]).expect(0);
+    let run = cluster.wait_run(&id, "the run completes", is("completed"));
+    assert_eq!(run["tip"], unit(&run, "a")["commit"]);
+}
+
+/// A cordoned worker gets nothing new and keeps what it has; uncordoned, it works again; a drained one
+/// is shown as such.
+#[test]
+fn a_cordoned_worker_gets_nothing_new() {
+    let mut cluster = Cluster::with_workers(binary(), &[("east", 2)]);
+    let mut calls = RollCall::open();
+    let units = vec![
+        command("first", &calls.holds("first")),
+        after(command("next", &calls.says("next")), &["first"]),
+    ];
+    let id = submit(&cluster, &plan(&units));
+    calls.wait_for("first", 1);
+    cluster.ganger(&["workers", "cordon", "east", "-m", "maintenance"]).expect(0);
+    calls.let_go("first");
+    cluster.wait_run(&id, "it is waited for", has(&[("first", "accepted"), ("next", "ready")]));
+    let said = cluster.ganger(&["explain", &id, "next"]).expect(0);
+    assert!(said.stdout.contains("no worker is attached and open for work"), "{said:#?}");
+    cluster.ganger(&["workers", "uncordon", "east"]).expect(0);
+    cluster.wait_run(&id, "the run completes", is("completed"));
+    cluster.ganger(&["workers", "drain", "east"]).expect(0);
+    let said = cluster.ganger(&["get", "workers", "-o", "json"]).expect(0).json();
+    assert_eq!(said["workers"][0]["state"], "draining", "{said:#}");
+    assert!(cluster.worker("east").terminate().success(), "{}", cluster.worker("east").log());
 }

@@ -1,6 +1,6 @@
 //! Units that fail, and what becomes of those that depend on them.
 
-use ganger_harness::{Cluster, RollCall, unit};
+use ganger_harness::{Cluster, Repository, RollCall, unit};
 use serde_json::{Value, json};
 
 use crate::binary;
@@ -136,4 +136,49 @@ fn a_unit_that_changes_nothing_does_not_pass_for_one_that_did() {
         || failure(&run, "idle")["class"] == "no_change"
         || idle["attempts"][0]["delivery"]["tree"]["changes"]["total"] == 0;
     assert!(no_change, "{idle:#}");
+}
+
+/// R107, P097: files a check names as pinned are the base's, whatever the author made of them; a check
+/// that does not end in time is no pass.
+#[test]
+fn a_check_is_measured_with_the_bases_files_and_in_its_time() {
+    let cluster = Cluster::with_workers(binary(), &[("east", 2), ("west", 2)]);
+    let files = [("test.sh", "grep -q right answer.txt\n"), ("answer.txt", "none\n")];
+    Repository::make(&cluster.path("user"), &files);
+    let honest = json!([
+        { "name": "pinned", "run": "sh test.sh", "pinned": ["test.sh"] },
+        { "name": "weak", "run": "sh test.sh", "required": false },
+    ]);
+    let cheats = with(
+        command("cheats", "echo wrong > answer.txt; echo true > test.sh"),
+        json!({ "files": ["*"], "checks": honest }),
+    );
+    let slow = json!([{ "name": "slow", "run": "sleep 600; grep -qx slow out/slow.txt", "timeout": "400ms" }]);
+    let slow = with(writes("slow", "out/slow.txt"), json!({ "checks": slow }));
+    let id = submit(&cluster, &on_repository(&[cheats, slow]));
+    let run = cluster.wait_run(&id, "the run is held", is("held"));
+    assert_eq!(run["reason"], "gate");
+    let outcomes = |id: &str| -> Vec<Value> {
+        let checks = unit(&run, id)["attempts"][0]["checks"].as_array().cloned();
+        checks.unwrap_or_default().into_iter().map(|check| check["state"].clone()).collect()
+    };
+    assert_eq!(outcomes("cheats"), [json!("fail"), json!("pass")]);
+    assert_eq!(outcomes("slow"), [json!("not_measured")]);
+    assert_eq!(states(&run), expected(&[("cheats", "delivered"), ("slow", "delivered")]));
+    cluster.ganger(&["wait", &id]).expect(5);
+}
+
+/// P072: attempts are counted before they start; at the limit the run says which limit it is.
+#[test]
+fn a_run_at_its_limit_of_attempts_starts_no_more() {
+    let cluster = Cluster::with_workers(binary(), &[("east", 1)]);
+    let mut calls = RollCall::open();
+    let units = ["a", "b", "c"].map(|id| command(id, &calls.says(id)));
+    let limited = with(plan(&units), json!({ "budgets": { "attempts": 2 } }));
+    let id = submit(&cluster, &limited);
+    let run = cluster.wait_run(&id, "the limit is reached", is("budget_limited"));
+    assert_eq!(run["reason"], "attempts", "{run:#}");
+    assert_eq!(run["ledger"]["attempts"]["settled"], 2);
+    assert_eq!(calls.names().len(), 2);
+    cluster.ganger(&["wait", &id]).expect(6);
 }

@@ -186,3 +186,23 @@ fn every_attempt_has_a_tree_of_its_own() {
     assert!(!message.contains('9'), "the second attempt saw the first one's tree: {message}");
     assert_eq!(user.files("main").len(), 2);
 }
+
+/// P101, R038: many short attempts leave no process, and no tree of those that succeeded.
+#[test]
+fn many_short_attempts_leave_nothing_behind() {
+    let mut cluster = Cluster::with_workers(binary(), &[("east", 4)]);
+    user_repository(&cluster);
+    let unit = |n: usize| writes_after(&format!("u{n}"), &format!("out/{n}.txt"), "(sleep 300 &)");
+    let units: Vec<Value> = (0..24).map(unit).collect();
+    let id = submit(&cluster, &on_repository(&units));
+    cluster.wait_run(&id, "the run completes", is("completed"));
+    let attempts = cluster.path("worker-east/attempts");
+    until("the trees are removed", || {
+        std::fs::read_dir(&attempts).is_ok_and(|entries| entries.count() == 0)
+    });
+    let pid = cluster.worker("east").pid();
+    until("no process is left", || {
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        children.is_ok_and(|children| children.trim().is_empty())
+    });
+}
