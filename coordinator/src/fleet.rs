@@ -4,23 +4,24 @@
 //! is (P113). Policy: a session that dies ends its stream, and its worker dials again; the leases go
 //! on until the clock ends them.
 
+mod message;
 mod outputs;
 mod recorder;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
-use ganger_coordinator_core::fleet::{
-    Attached, Demand, Fleet, Folded, HeldClaim, Input, Now, Wanted,
-};
+use ganger_coordinator_core::fleet::{Attached, Fleet, Folded, Input, Now, Wanted};
 use ganger_coordinator_core::run::{EffectId, SlotWant};
-use ganger_shared::fleet::WorkerFacts;
-use ganger_shared::ids::{InstanceId, ProjectId, RepositoryId, RunId, UnitId, WorkerId};
+use ganger_shared::ids::{InstanceId, ProjectId, RunId, WorkerId};
 use ganger_shared::limits::Limits;
-use ganger_shared::link::{Beat, CoordinatorSays, Hello, Lease, Progress};
-use ganger_shared::view::WorkerView;
+use ganger_shared::link::{Beat, CoordinatorSays, Hello, Progress};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+pub use message::{Cordon, FleetMessage, claim};
 
 use crate::clock::Clock;
 use crate::house::House;
@@ -29,143 +30,9 @@ use crate::session::{Outbound, SessionMessage};
 
 /// A tick this much later than it was due means that the process stood still.
 const STOOD_STILL_MS: u64 = 1_000;
-
-/// What the fleet is told.
-pub enum FleetMessage {
-    /// Everything is in place.
-    Begin(Box<House>),
-    /// Every run is folded.
-    Open,
-    /// A worker opened a stream.
-    Attach {
-        /// What it said first.
-        hello: Box<Hello>,
-        /// The way out.
-        outbound: Outbound,
-        /// Its session, or why there is none.
-        port: oneshot::Sender<Result<ActorRef<SessionMessage>, String>>,
-    },
-    /// A stream ended.
-    Detached {
-        /// Whose.
-        worker: WorkerId,
-        /// Its session.
-        session: u64,
-        /// The worker said that it leaves.
-        goodbye: bool,
-    },
-    /// A worker lives.
-    Beat {
-        /// Which.
-        worker: WorkerId,
-        /// Which start of it.
-        instance: InstanceId,
-        /// What it says.
-        beat: Box<Beat>,
-    },
-    /// Every run has spoken about a worker's inventory.
-    Reconciled {
-        /// Which.
-        worker: WorkerId,
-        /// Which start of it.
-        instance: InstanceId,
-    },
-    /// A run is there: all it wants and holds.
-    RunUp {
-        /// What it wants and holds.
-        folded: Box<Folded>,
-        /// Its project.
-        project: ProjectId,
-        /// Its order among runs.
-        priority: i32,
-        /// Whom offers go to.
-        actor: ActorRef<RunMessage>,
-    },
-    /// A run is over.
-    RunDown {
-        /// Which.
-        run: RunId,
-    },
-    /// A run wants a slot.
-    Want {
-        /// Which run.
-        run: RunId,
-        /// Which wish.
-        id: EffectId,
-        /// The wish.
-        want: Box<SlotWant>,
-    },
-    /// A run claims files.
-    Claim(Box<HeldClaim>),
-    /// An effect is not owed any more.
-    Gone {
-        /// By which run.
-        run: RunId,
-        /// Which.
-        id: EffectId,
-    },
-    /// A lease ended.
-    LeaseGone {
-        /// Which.
-        lease: Lease,
-    },
-    /// An offer was taken.
-    OfferTaken {
-        /// Which.
-        token: u64,
-        /// The lease.
-        lease: Lease,
-    },
-    /// An offer was not taken.
-    OfferDeclined {
-        /// Which.
-        token: u64,
-    },
-    /// Something for a worker; lost if it is not attached, and handed out again when it is.
-    Say {
-        /// For whom.
-        worker: WorkerId,
-        /// What.
-        says: Box<CoordinatorSays>,
-    },
-    /// Deadlines may be due.
-    Tick,
-    /// List workers.
-    List(oneshot::Sender<Vec<WorkerView>>),
-    /// What the workers that are here offer.
-    Facts(oneshot::Sender<Vec<WorkerFacts>>),
-    /// What is wanted of the fleet.
-    Demand(oneshot::Sender<Vec<Demand>>),
-    /// How far a run's live work is, from the last beats.
-    Progress {
-        /// Which run.
-        run: RunId,
-        /// The answer.
-        port: oneshot::Sender<Vec<Progress>>,
-    },
-    /// Why a unit does not run.
-    Explain {
-        /// Which run.
-        run: RunId,
-        /// Which unit.
-        unit: UnitId,
-        /// The answer: its place in the queue, and reasons.
-        port: oneshot::Sender<Option<(Option<u64>, Vec<String>)>>,
-    },
-    /// Offer nothing more there; `Drain` and `Uncordon` likewise.
-    Cordon(WorkerId, Cordon),
-}
-
-/// What people do to a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cordon {
-    /// No new work.
-    Cordon,
-    /// No new work, and it runs out.
-    Drain,
-    /// New work again.
-    Uncordon,
-}
+/// The longest wait for a tick. However far the next deadline is, a standstill is then noticed with
+/// nearly its whole length, and no deadline falls into it unseen.
+const TICK_MS: u64 = 1_000;
 
 /// The actor.
 pub struct FleetActor;
@@ -184,6 +51,8 @@ struct RunSeat {
     priority: i32,
 }
 
+type Alarm = JoinHandle<Result<(), ractor::MessagingErr<FleetMessage>>>;
+
 struct Stream {
     session: u64,
     actor: ActorRef<SessionMessage>,
@@ -199,7 +68,7 @@ pub struct State {
     streams: BTreeMap<WorkerId, Stream>,
     progress: BTreeMap<WorkerId, Vec<Progress>>,
     recorder: Option<recorder::Recorder>,
-    alarm: Option<(u64, JoinHandle<Result<(), ractor::MessagingErr<FleetMessage>>>)>,
+    alarm: Option<(u64, Alarm)>,
 }
 
 impl Actor for FleetActor {
@@ -241,7 +110,10 @@ impl Actor for FleetActor {
             FleetMessage::Detached { worker, session, goodbye } => {
                 state.detached(worker, session, goodbye);
             }
-            FleetMessage::Beat { worker, instance, beat } => state.beat(worker, instance, beat),
+            FleetMessage::Beat { worker, instance, beat, place } => {
+                state.beat(worker, instance, beat);
+                drop(place);
+            }
             FleetMessage::Reconciled { worker, instance } => {
                 state.tell(Input::Reconciled { worker, instance });
             }
@@ -275,6 +147,17 @@ impl Actor for FleetActor {
             }),
         }
         state.set_alarm(&myself);
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _myself: ActorRef<FleetMessage>,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(recorder) = state.recorder.take() {
+            recorder.finish().await;
+        }
         Ok(())
     }
 
@@ -334,33 +217,27 @@ impl State {
         };
         let (worker, facts) = (hello.facts.worker.clone(), hello.facts.clone());
         let (live, finished) = (hello.live.clone(), hello.finished.clone());
-        let arguments =
-            crate::session::Arguments { house, hello, outbound: outbound.clone() };
+        let arguments = crate::session::Arguments { house, hello, outbound: outbound.clone() };
         let (actor, _) =
             Actor::spawn_linked(None, crate::session::SessionActor, arguments, myself.get_cell())
                 .await?;
         let session = actor.get_id().pid();
-        let before = self.streams.insert(
-            worker.clone(),
-            Stream { session, actor: actor.clone(), outbound },
-        );
+        let before =
+            self.streams.insert(worker.clone(), Stream { session, actor: actor.clone(), outbound });
         let attached = Attached { facts, session, live, finished };
         let outputs = self.core.handle(self.now(), Input::Attached(Box::new(attached)));
-        match outputs::refusal(&outputs, session) {
-            Some(why) => {
-                actor.stop(None);
-                self.streams.remove(&worker);
-                if let Some(stream) = before {
-                    self.streams.insert(worker, stream);
-                }
-                drop(port.send(Err(why)));
+        if let Some(why) = outputs::refusal(&outputs, session) {
+            actor.stop(None);
+            self.streams.remove(&worker);
+            if let Some(stream) = before {
+                self.streams.insert(worker, stream);
             }
-            None => {
-                if let Some(stream) = before {
-                    stream.outbound.hang_up();
-                }
-                drop(port.send(Ok(actor)));
+            drop(port.send(Err(why)));
+        } else {
+            if let Some(stream) = before {
+                stream.outbound.hang_up();
             }
+            drop(port.send(Ok(actor)));
         }
         for output in outputs {
             self.carry_out(output);
@@ -371,6 +248,7 @@ impl State {
     fn detached(&mut self, worker: WorkerId, session: u64, goodbye: bool) {
         if self.streams.get(&worker).is_some_and(|stream| stream.session == session) {
             self.streams.remove(&worker);
+            self.progress.remove(&worker);
         }
         self.tell(Input::Detached { worker, session, goodbye });
     }
@@ -390,7 +268,9 @@ impl State {
     }
 
     fn beat(&mut self, worker: WorkerId, instance: InstanceId, beat: Box<Beat>) {
-        self.progress.insert(worker.clone(), beat.live.clone());
+        if self.streams.contains_key(&worker) {
+            self.progress.insert(worker.clone(), beat.live.clone());
+        }
         self.tell(Input::Beat { worker, instance, beat });
     }
 
@@ -452,27 +332,21 @@ impl State {
     }
 
     fn set_alarm(&mut self, myself: &ActorRef<FleetMessage>) {
-        let due = self.core.next_deadline();
-        if self.alarm.as_ref().map(|(at, _)| *at) == due {
+        let Some(due) = self.core.next_deadline() else {
+            if let Some((_, alarm)) = self.alarm.take() {
+                alarm.abort();
+            }
+            return;
+        };
+        if self.alarm.as_ref().is_some_and(|(at, _)| *at <= due) {
             return;
         }
         if let Some((_, alarm)) = self.alarm.take() {
             alarm.abort();
         }
-        self.alarm = due.map(|due| {
-            let wait = due.saturating_sub(self.clock.mono_ms());
-            let alarm =
-                myself.send_after(std::time::Duration::from_millis(wait), || FleetMessage::Tick);
-            (due, alarm)
-        });
+        let now = self.clock.mono_ms();
+        let due = due.clamp(now, now + TICK_MS);
+        let wait = std::time::Duration::from_millis(due - now);
+        self.alarm = Some((due, myself.send_after(wait, || FleetMessage::Tick)));
     }
-}
-
-/// The claim of a run's unit, for [`FleetMessage::Claim`].
-pub fn claim(
-    run: RunId,
-    unit: UnitId,
-    (repository, files): (RepositoryId, Vec<String>),
-) -> FleetMessage {
-    FleetMessage::Claim(Box::new(HeldClaim { run, unit, repository, files }))
 }

@@ -68,9 +68,11 @@ impl Actor for Root {
                 // Somebody else may have said why before.
                 let _ = fatal.try_send(format!("a part of the coordinator failed: {error}"));
             }
-            SupervisionEvent::ActorTerminated(..)
-            | SupervisionEvent::ActorStarted(_)
-            | SupervisionEvent::ProcessGroupChanged(_) => {}
+            // At the end they are asked to; nobody reads the reason then.
+            SupervisionEvent::ActorTerminated(..) => {
+                let _ = fatal.try_send("a part of the coordinator ended".to_owned());
+            }
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
         }
         Ok(())
     }

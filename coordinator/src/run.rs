@@ -1,14 +1,19 @@
 //! One run's actor: takes waiting commands, decides, writes, and only then tells anyone.
 //!
-//! Policy: it has no children. When its journal refuses a batch it folds again from what is written;
-//! when it panics, `Runs` starts it anew, which is the same thing.
+//! Policy: it has no children. When its journal refuses a batch it folds again from what is written,
+//! and after a while hands out all that is owed; when it panics, `Runs` starts it anew, which is the
+//! same thing.
 
 mod fold;
 mod hand_out;
 mod message;
+mod snapshot;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ganger_coordinator_core::run::{Command, Decided, Reply, Run, RunState};
 use ganger_shared::digest::Digest;
@@ -28,8 +33,9 @@ use crate::journal::{AppendError, StreamName};
 use crate::runs::RunsMessage;
 use crate::trace;
 
-/// Events between two snapshots of a run's state.
-const SNAPSHOT_EVERY: u64 = 512;
+/// How long a refused run leaves the journal alone before it hands out again what it owes; among
+/// that is what those said who do not repeat themselves.
+const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 /// The actor.
 pub struct RunActor;
@@ -51,9 +57,12 @@ pub struct State {
     waiting: VecDeque<Asked>,
     flush_due: bool,
     watchers: broadcast::Sender<Arc<Seen>>,
-    snapshot_at: u64,
+    spans: trace::Spans,
+    snapshots: snapshot::Snapshots,
     announced: Option<RunState>,
     alarm: Option<JoinHandle<Result<(), ractor::MessagingErr<RunMessage>>>>,
+    /// The alarm is for `HandOut`: nothing else is due before.
+    refused: bool,
 }
 
 impl Actor for RunActor {
@@ -68,6 +77,7 @@ impl Actor for RunActor {
     ) -> Result<State, ActorProcessingErr> {
         let stream = StreamName::run(arguments.id.as_str()).expect("a run id is plain");
         let (watchers, _) = broadcast::channel(limits::WATCH_QUEUE);
+        let spans = trace::Spans::new(arguments.house.projector.clone());
         Ok(State {
             id: arguments.id,
             stream,
@@ -76,9 +86,11 @@ impl Actor for RunActor {
             waiting: VecDeque::new(),
             flush_due: false,
             watchers,
-            snapshot_at: 0,
+            spans,
+            snapshots: snapshot::Snapshots::default(),
             announced: None,
             alarm: None,
+            refused: false,
         })
     }
 
@@ -87,7 +99,7 @@ impl Actor for RunActor {
         myself: ActorRef<RunMessage>,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        state.fold()?;
+        state.fold().await?;
         state.announce();
         state.hand_out_all(&myself);
         state.set_alarm(&myself);
@@ -101,13 +113,16 @@ impl Actor for RunActor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            RunMessage::Ask(asked) => state.ask(&myself, *asked)?,
+            RunMessage::Ask(asked) => state.ask(&myself, *asked).await?,
             RunMessage::Flush => state.flush(&myself).await?,
+            RunMessage::HandOut => state.hand_out_again(&myself),
             RunMessage::Attached { worker } => state.hand_out_to(&worker),
             RunMessage::View(port) => drop(port.send(state.run.view())),
             RunMessage::Row(port) => drop(port.send(state.run.row())),
             RunMessage::Called { key, port } => drop(port.send(state.called(&key))),
             RunMessage::Explain { unit, port } => drop(port.send(state.explain(&unit))),
+            #[cfg(test)]
+            RunMessage::Break => panic!("a test broke it"),
             RunMessage::Watch(port) => drop(port.send(state.watch())),
         }
         Ok(())
@@ -118,9 +133,7 @@ impl Actor for RunActor {
         _myself: ActorRef<RunMessage>,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        if let Some(alarm) = state.alarm.take() {
-            alarm.abort();
-        }
+        state.stop_alarm();
         Ok(())
     }
 }
@@ -128,26 +141,39 @@ impl Actor for RunActor {
 impl State {
     /// Commands wait until the mailbox has handed over what was there before, so that one batch,
     /// and one sync, serves them all.
-    fn ask(&mut self, myself: &ActorRef<RunMessage>, asked: Asked) -> Result<(), ActorProcessingErr> {
+    async fn ask(
+        &mut self,
+        myself: &ActorRef<RunMessage>,
+        asked: Asked,
+    ) -> Result<(), ActorProcessingErr> {
         self.waiting.push_back(asked);
-        self.want_flush(myself)
-    }
-
-    fn want_flush(&mut self, myself: &ActorRef<RunMessage>) -> Result<(), ActorProcessingErr> {
-        if !self.flush_due {
-            self.flush_due = true;
-            myself.cast(RunMessage::Flush)?;
+        if self.flush_due {
+            return Ok(());
         }
-        Ok(())
+        self.flush_due = myself.cast(RunMessage::Flush).is_ok();
+        // An actor that is drained takes no more messages, and still answers those it has.
+        if self.flush_due { Ok(()) } else { self.flush(myself).await }
     }
 
     async fn flush(&mut self, myself: &ActorRef<RunMessage>) -> Result<(), ActorProcessingErr> {
         self.flush_due = false;
-        let batch: Vec<Asked> =
-            self.waiting.drain(..self.waiting.len().min(limits::BATCH)).collect();
-        if !self.waiting.is_empty() {
-            self.want_flush(myself)?;
+        while !self.waiting.is_empty() {
+            let batch = self.waiting.len().min(limits::BATCH);
+            let batch = self.waiting.drain(..batch).collect();
+            self.decide(myself, batch).await?;
         }
+        if self.run.submitted().is_none() {
+            // Its submit was refused; whoever tries again begins it again.
+            myself.stop(None);
+        }
+        Ok(())
+    }
+
+    async fn decide(
+        &mut self,
+        myself: &ActorRef<RunMessage>,
+        batch: Vec<Asked>,
+    ) -> Result<(), ActorProcessingErr> {
         let before = self.run.sequence();
         let (commands, replies) = self.commands(batch);
         let decided = self.run.decide_all(commands);
@@ -162,7 +188,7 @@ impl State {
                 self.snapshot_if_due();
                 Ok(())
             }
-            Err(error) => self.refused(myself, replies, error),
+            Err(error) => self.refused(myself, replies, error).await,
         }
     }
 
@@ -185,7 +211,7 @@ impl State {
             ReplyTo::Fleet { .. }
             | ReplyTo::Nobody
             | ReplyTo::Caller(_)
-            | ReplyTo::Worker { .. }
+            | ReplyTo::Worker(_)
             | ReplyTo::Session(_)
             | ReplyTo::Unheld(_) => Some(asked),
         }
@@ -207,7 +233,7 @@ impl State {
     }
 
     /// Nothing of the batch happened: everyone is told so, and the state is folded anew.
-    fn refused(
+    async fn refused(
         &mut self,
         myself: &ActorRef<RunMessage>,
         replies: Vec<ReplyTo>,
@@ -231,15 +257,33 @@ impl State {
             | AppendError::NotJson { .. }
             | AppendError::DiskFull { .. }
             | AppendError::Full { .. } => {
-                self.fold()?;
-                self.set_alarm(myself);
+                self.fold().await?;
+                self.rest(myself);
                 Ok(())
             }
         }
     }
 
-    fn publish(&self, before: u64, events: &[Envelope<RunEvent>]) {
-        trace::project(&self.house.projector, &self.run, events);
+    /// A lease that ended, an order that was carried out: those who said so do not say it again.
+    /// What is owed and held because it was not recorded is handed out again, but not at once: a
+    /// journal that has no room has none a moment later either.
+    fn rest(&mut self, myself: &ActorRef<RunMessage>) {
+        if self.refused {
+            return;
+        }
+        self.stop_alarm();
+        self.refused = true;
+        self.alarm = Some(myself.send_after(AFTER_REFUSAL, || RunMessage::HandOut));
+    }
+
+    fn hand_out_again(&mut self, myself: &ActorRef<RunMessage>) {
+        self.refused = false;
+        self.hand_out_all(myself);
+        self.set_alarm(myself);
+    }
+
+    fn publish(&mut self, before: u64, events: &[Envelope<RunEvent>]) {
+        self.spans.project(&self.run, events);
         for (seq, envelope) in (before + 1..).zip(events) {
             // Nobody watching is no error.
             let _ = self.watchers.send(Arc::new(Seen { seq, envelope: envelope.clone() }));
@@ -256,8 +300,10 @@ impl State {
         match reply {
             ReplyTo::Nobody => {}
             // A caller that stopped waiting loses the answer, not the act.
-            ReplyTo::Caller(port) => drop(port.send(Outcome { run: self.id.clone(), reply: outcome })),
-            ReplyTo::Worker { session, lease, number, .. } => {
+            ReplyTo::Caller(port) => {
+                drop(port.send(Outcome { run: self.id.clone(), reply: outcome }));
+            }
+            ReplyTo::Worker(report) => {
                 let answer = match outcome {
                     Reply::Answered(answer) => answer,
                     Reply::Rejected(_)
@@ -266,10 +312,10 @@ impl State {
                     | Reply::Declined
                     | Reply::Reconciled { .. } => Answer::RetryLater,
                 };
-                session.answered(lease, number, answer, Some(self.house.store.tip()));
+                report.answer(answer, Some(self.house.store.tip()));
             }
             ReplyTo::Fleet { token, .. } => self.answer_offer(token, outcome),
-            ReplyTo::Session(session) => session.reconciled(outcome),
+            ReplyTo::Session(inquiry) => inquiry.answer(outcome),
             ReplyTo::Unheld(session) => session.unheld(outcome),
         }
     }
@@ -287,10 +333,17 @@ impl State {
         }
     }
 
-    fn set_alarm(&mut self, myself: &ActorRef<RunMessage>) {
+    fn stop_alarm(&mut self) {
         if let Some(alarm) = self.alarm.take() {
             alarm.abort();
         }
+    }
+
+    fn set_alarm(&mut self, myself: &ActorRef<RunMessage>) {
+        if self.refused {
+            return;
+        }
+        self.stop_alarm();
         self.alarm = self.run.next_deadline().map(|due| {
             let wait = due.since(self.house.clock.utc());
             myself.send_after(wait.to_std(), || RunMessage::Ask(Box::new(Asked::tick())))

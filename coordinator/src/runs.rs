@@ -1,19 +1,20 @@
 //! All runs: finds them, starts their actors, lists them, and makes a submit happen once.
 //!
-//! Policy: a run's actor that ends by itself is started again, which folds it; one whose fold fails
-//! three times within a minute is quarantined by a fact in stream `system`, and every report on it is
-//! answered `retry_later` until somebody says that it may be folded again.
+//! Policy: a run's actor that fails is started again, which folds it; one that fails three times
+//! within a minute, at its fold or at anything else, is quarantined by a fact in stream `system`, and
+//! every report on it is answered `retry_later` until somebody says that it may be folded again.
 
 mod list;
 mod parking;
 mod quarantine;
 mod reconcile;
 mod submit;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use ganger_coordinator_core::fleet::Inventory;
-use ganger_coordinator_core::run::Verb;
 use ganger_shared::digest::Digest;
 use ganger_shared::ids::{IdempotencyKey, InstanceId, RunId, WorkerId};
 use ganger_shared::link::Answer;
@@ -27,7 +28,6 @@ use crate::house::House;
 use crate::journal::StreamName;
 use crate::run::{self, Asked, ReplyTo, RunActor, RunMessage};
 use crate::session::SessionHandle;
-
 
 /// Runs that are over and kept at hand, because somebody asked for them lately.
 const AT_HAND: usize = 64;
@@ -77,6 +77,11 @@ pub enum RunsMessage {
     Attached {
         /// Which.
         worker: WorkerId,
+    },
+    /// A run that is open hands out again what it owes.
+    Owed {
+        /// Which.
+        run: RunId,
     },
     /// List runs.
     List {
@@ -184,6 +189,7 @@ impl Actor for RunsActor {
                 state.reconcile(&worker, &instance, runs, &session);
             }
             RunsMessage::Attached { worker } => state.attached(&worker),
+            RunsMessage::Owed { run } => state.owed(&run),
             RunsMessage::List { port } => drop(port.send(state.list())),
             RunsMessage::Reserve { key, new, port } => drop(port.send(state.reserve(key, new))),
             RunsMessage::Release { name, port } => {
@@ -202,7 +208,7 @@ impl Actor for RunsActor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match event {
-            SupervisionEvent::ActorTerminated(cell, _, _) => state.gone(cell.get_id()),
+            SupervisionEvent::ActorTerminated(cell, _, _) => state.ended(cell.get_id()),
             SupervisionEvent::ActorFailed(cell, error) => {
                 state.failed(&myself, cell.get_id(), &error.to_string()).await?;
             }
@@ -219,10 +225,12 @@ impl State {
         house: House,
     ) -> Result<(), ActorProcessingErr> {
         self.read_quarantine(&house)?;
+        self.remember_submits(&house)?;
         let streams = house.store.streams(RUNS);
         self.house = Some(house);
         let runs: Vec<RunId> = streams.iter().filter_map(|(name, _)| run_of(name)).collect();
-        self.folding = runs.iter().filter(|run| !self.quarantined.contains_key(run)).cloned().collect();
+        self.folding =
+            runs.iter().filter(|run| !self.quarantined.contains_key(run)).cloned().collect();
         for run in runs {
             if !self.quarantined.contains_key(&run) {
                 self.start(myself, &run).await?;
@@ -242,8 +250,7 @@ impl State {
         run: &RunId,
     ) -> Result<ActorRef<RunMessage>, ActorProcessingErr> {
         let arguments = run::Arguments { id: run.clone(), house: self.house().clone() };
-        let (actor, _) =
-            Actor::spawn_linked(None, RunActor, arguments, myself.get_cell()).await?;
+        let (actor, _) = Actor::spawn_linked(None, RunActor, arguments, myself.get_cell()).await?;
         self.by_actor.insert(actor.get_id().pid(), run.clone());
         self.actors.insert(run.clone(), actor.clone());
         Ok(actor)
@@ -257,8 +264,7 @@ impl State {
         if let Some(row) = row {
             self.rows.insert(run.clone(), *row);
         }
-        self.failures.remove(&run);
-        if !open {
+        if !open && self.actors.contains_key(&run) {
             self.keep_at_hand(run.clone());
         }
         if self.folding.remove(&run) {
@@ -299,16 +305,17 @@ impl State {
         asked: Asked,
     ) -> Result<(), ActorProcessingErr> {
         if self.quarantined.contains_key(run) {
-            self.refuse_worker(asked, Answer::RetryLater);
+            self.refuse(asked, Answer::RetryLater);
             return Ok(());
         }
         match self.actor(myself, run).await? {
             Some(actor) => {
+                // What is dropped says so itself: a report is answered `retry_later`, an offer lapses.
                 if actor.cast(RunMessage::Ask(Box::new(asked))).is_err() {
-                    tracing::debug!(%run, "its actor ended; the sender asks again");
+                    tracing::debug!(%run, "its actor has just ended");
                 }
             }
-            None => self.refuse_worker(asked, Answer::UnknownRun),
+            None => self.refuse(asked, Answer::UnknownRun),
         }
         Ok(())
     }
@@ -328,27 +335,37 @@ impl State {
         self.start(myself, run).await.map(Some)
     }
 
-    fn refuse_worker(&self, asked: Asked, answer: Answer) {
-        let Asked { verb, reply, .. } = asked;
-        match (verb, reply) {
-            (Verb::Report(_), ReplyTo::Worker { session, lease, number, .. }) => {
-                session.answered(lease, number, answer, None);
-            }
-            (_, ReplyTo::Fleet { token, .. }) => {
+    fn refuse(&self, asked: Asked, answer: Answer) {
+        match asked.reply {
+            ReplyTo::Worker(report) => report.answer(answer, None),
+            ReplyTo::Fleet { token, .. } => {
                 if self.house().fleet.cast(FleetMessage::OfferDeclined { token }).is_err() {
                     tracing::error!("the fleet is gone");
                 }
             }
-            (_, _) => {}
+            ReplyTo::Nobody | ReplyTo::Caller(_) | ReplyTo::Session(_) | ReplyTo::Unheld(_) => {}
         }
     }
 
-    fn gone(&mut self, actor: ActorId) {
-        if let Some(run) = self.by_actor.remove(&actor.pid())
-            && self.actors.get(&run).is_some_and(|other| other.get_id() == actor)
-        {
+    /// An actor ends by itself when its run never came to be.
+    fn ended(&mut self, actor: ActorId) {
+        if let Some(run) = self.gone(actor) {
+            self.forget_if_empty(&run);
+        }
+    }
+
+    fn gone(&mut self, actor: ActorId) -> Option<RunId> {
+        let run = self.by_actor.remove(&actor.pid())?;
+        let newest = self.actors.get(&run).is_some_and(|other| other.get_id() == actor);
+        if newest {
             self.actors.remove(&run);
         }
+        newest.then_some(run)
+    }
+
+    /// Whether the coordinator is about to end: nothing is started again.
+    fn ending(&self) -> bool {
+        self.fatal.is_none()
     }
 
     fn fatal(&mut self, reason: String) {

@@ -1,6 +1,8 @@
 //! Starting and ending a coordinator.
 
+use std::fs::DirBuilder;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use ganger_telemetry::Telemetry;
 use ractor::{Actor, ActorRef};
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -23,7 +25,7 @@ use crate::artifacts::Artifacts;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fleet::{self, FleetMessage};
-use crate::house::House;
+use crate::house::{FOLDS, House};
 use crate::journal::{EventStore, IndexOutcome, Journal, OpenReport};
 use crate::root::{self, Children, Root, RootMessage};
 use crate::runs::RunsMessage;
@@ -136,13 +138,14 @@ pub async fn start(config: Config, telemetry: &Telemetry) -> Result<Coordinator,
         store: opened.store.clone(),
         clock,
         limits: config.limits.clone(),
+        folds: Arc::new(Semaphore::new(FOLDS)),
         projector: telemetry.projector(),
         fleet: children.fleet,
         runs: children.runs,
         trees: children.trees,
     };
     begin(&house).map_err(StartError::Actors)?;
-    let endpoint = config.endpoint_file.clone();
+    let endpoint_file = config.endpoint_file.clone();
     let api = Api {
         house,
         artifacts: opened.artifacts,
@@ -154,7 +157,8 @@ pub async fn start(config: Config, telemetry: &Telemetry) -> Result<Coordinator,
         streams: TaskTracker::new(),
         fatal,
     };
-    write_endpoint(endpoint.as_deref(), address)?;
+    write_endpoint(endpoint_file.as_deref(), address)?;
+    let endpoint = (endpoint_file, address);
     let served = tokio::spawn(serve(api, listener, (root, reasons), opened.journal, endpoint));
     Ok(Coordinator { address, ending, served })
 }
@@ -172,7 +176,11 @@ async fn open(config: &Config) -> Result<Opened, StartError> {
     let scratch = config.data.join("scratch");
     let mirrors = config.data.join("mirrors");
     for path in [&config.data, &scratch, &mirrors] {
-        std::fs::create_dir_all(path)
+        // What is in it is not for others of this machine: sources, outputs, the hashes of tokens.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
             .map_err(|source| StartError::Directory { path: path.clone(), source })?;
     }
     let git = Git::find(ganger_git::Limits::default()).await?;
@@ -256,10 +264,7 @@ fn begin(house: &House) -> Result<(), String> {
         .fleet
         .cast(FleetMessage::Begin(Box::new(house.clone())))
         .map_err(|error| error.to_string())?;
-    house
-        .runs
-        .cast(RunsMessage::Open(Box::new(house.clone())))
-        .map_err(|error| error.to_string())
+    house.runs.cast(RunsMessage::Open(Box::new(house.clone()))).map_err(|error| error.to_string())
 }
 
 async fn serve(
@@ -267,7 +272,7 @@ async fn serve(
     listener: TcpListener,
     (root, mut reasons): (ActorRef<RootMessage>, mpsc::Receiver<String>),
     journal: Journal,
-    endpoint: Option<PathBuf>,
+    (endpoint, address): (Option<PathBuf>, SocketAddr),
 ) -> Result<(), StartError> {
     let ending = api.ending.clone();
     let authority = Authority::new(api.tokens.clone());
@@ -302,17 +307,15 @@ async fn serve(
     };
     let stopped = serving.is_finished();
     ending.cancel();
+    forget_endpoint(endpoint.as_deref(), address);
     api.streams.close();
     // Streams and calls end by themselves; one that does not is cut.
     let _ = tokio::time::timeout(DRAIN, api.streams.wait()).await;
     if !stopped && tokio::time::timeout(DRAIN, &mut serving).await.is_err() {
         serving.abort();
     }
+    rest(&api.house).await;
     root.stop(None);
-    if let Some(endpoint) = endpoint {
-        // Somebody may have removed it before.
-        let _ = std::fs::remove_file(endpoint);
-    }
     drop(api);
     let closed = journal.close().await;
     match (fatal, closed) {
@@ -322,10 +325,38 @@ async fn serve(
     }
 }
 
+/// Lets the actors finish what they have begun: orders to git, then the runs' batches, then what is
+/// to be remembered of the fleet. Whatever does not end in time is cut, as a crash would cut it.
+async fn rest(house: &House) {
+    let within = Some(DRAIN);
+    if house.trees.drain_and_wait(within).await.is_err() {
+        tracing::warn!("an order to git was cut");
+    }
+    house.runs.get_cell().drain_children_and_wait(within).await;
+    if house.fleet.drain_and_wait(within).await.is_err() {
+        tracing::warn!("the fleet did not end in time");
+    }
+}
+
 /// Clients of this machine find the coordinator here; readable by its owner only through the
-/// directory it is in.
+/// directory it is in. Whoever reads it sees an address or nothing.
 fn write_endpoint(path: Option<&Path>, address: SocketAddr) -> Result<(), StartError> {
     let Some(path) = path else { return Ok(()) };
-    std::fs::write(path, format!("http://{address}\n"))
-        .map_err(|source| StartError::Directory { path: path.to_owned(), source })
+    let failed = |source| StartError::Directory { path: path.to_owned(), source };
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    std::fs::write(&new, endpoint(address)).map_err(failed)?;
+    std::fs::rename(&new, path).map_err(failed)
+}
+
+/// Removes the address, unless another coordinator wrote its own there.
+fn forget_endpoint(path: Option<&Path>, address: SocketAddr) {
+    let Some(path) = path else { return };
+    if std::fs::read_to_string(path).is_ok_and(|text| text == endpoint(address)) {
+        // Somebody may have removed it before.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn endpoint(address: SocketAddr) -> String {
+    format!("http://{address}\n")
 }

@@ -21,28 +21,42 @@ use crate::house::House;
 use crate::run::{Asked, ReplyTo};
 use crate::runs::RunsMessage;
 
-/// Messages that may wait for a worker to read them.
-pub const OUTBOUND: usize = 64;
-/// Reports of one worker that may be under way at once.
+/// Reports and beats of one worker that may be under way at once; a report is until its answer is
+/// on the stream.
 pub const INBOUND: usize = 256;
+/// Messages that may wait for a worker to read them: every answer it has asked for, and a word on
+/// each of more leases than a worker has.
+pub const OUTBOUND: usize = INBOUND + 768;
+
+/// What a worker is told; the place of the report it answers is free once it is on the stream.
+pub struct Told {
+    /// What.
+    pub says: CoordinatorSays,
+    /// A place to give back.
+    pub place: Option<OwnedSemaphorePermit>,
+}
 
 /// The way out to one worker; never waits.
 #[derive(Clone)]
 pub struct Outbound {
-    queue: mpsc::Sender<CoordinatorSays>,
+    queue: mpsc::Sender<Told>,
     ended: CancellationToken,
 }
 
 impl Outbound {
     /// A way out and its reading end; `ended` is cancelled when the way is full.
-    pub fn new(ended: CancellationToken) -> (Self, mpsc::Receiver<CoordinatorSays>) {
+    pub fn new(ended: CancellationToken) -> (Self, mpsc::Receiver<Told>) {
         let (queue, read) = mpsc::channel(OUTBOUND);
         (Self { queue, ended }, read)
     }
 
     /// Says something, or ends a session whose worker does not read.
     pub fn say(&self, says: CoordinatorSays) {
-        if self.queue.try_send(says).is_err() && !self.ended.is_cancelled() {
+        self.tell(Told { says, place: None });
+    }
+
+    fn tell(&self, told: Told) {
+        if self.queue.try_send(told).is_err() && !self.ended.is_cancelled() {
             tracing::warn!(limit = OUTBOUND, "a worker does not read what it is told; hanging up");
             self.ended.cancel();
         }
@@ -77,16 +91,6 @@ impl SessionHandle {
         }
     }
 
-    /// What became of a report.
-    pub fn answered(&self, lease: Lease, number: u32, answer: Answer, anchor: Option<Anchor>) {
-        self.outbound.say(CoordinatorSays::Answered { lease, number, answer, anchor });
-    }
-
-    /// What one run said to the worker's inventory.
-    pub fn reconciled(&self, reply: Reply) {
-        self.tell(SessionMessage::Reconciled(reply));
-    }
-
     /// How many runs will say something to the inventory, and what no run knows.
     pub fn expect(&self, runs: usize, unknown: Vec<Lease>) {
         self.tell(SessionMessage::Expect { runs, unknown });
@@ -95,6 +99,80 @@ impl SessionHandle {
     fn tell(&self, message: SessionMessage) {
         if self.actor.cast(message).is_err() {
             tracing::debug!("a session ended before it was answered");
+        }
+    }
+}
+
+/// A report under way. It is answered once: with `retry_later` if nobody comes to it, because the
+/// run's actor died with the report in its mailbox.
+pub struct Reported {
+    outbound: Outbound,
+    lease: Lease,
+    number: u32,
+    /// Gone once it is answered.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl Reported {
+    /// The report of this number on this lease, which takes a place among those under way.
+    pub fn new(outbound: Outbound, report: &Report, place: OwnedSemaphorePermit) -> Self {
+        let (lease, number) = (report.lease.clone(), report.number);
+        Self { outbound, lease, number, place: Some(place) }
+    }
+
+    /// Says what became of it.
+    pub fn answer(mut self, answer: Answer, anchor: Option<Anchor>) {
+        self.say(answer, anchor);
+    }
+
+    fn say(&mut self, answer: Answer, anchor: Option<Anchor>) {
+        let Some(place) = self.place.take() else { return };
+        let (lease, number) = (self.lease.clone(), self.number);
+        let says = CoordinatorSays::Answered { lease, number, answer, anchor };
+        self.outbound.tell(Told { says, place: Some(place) });
+    }
+}
+
+impl Drop for Reported {
+    fn drop(&mut self) {
+        self.say(Answer::RetryLater, None);
+    }
+}
+
+/// One run's part of a worker's inventory, under way. A run that does not speak, because its actor
+/// died or its journal refused, ends the session: the worker dials again and is asked about anew.
+pub struct Inquiry {
+    /// Gone once it is answered.
+    session: Option<SessionHandle>,
+}
+
+impl Inquiry {
+    /// An inquiry for this session.
+    pub fn new(session: SessionHandle) -> Self {
+        Self { session: Some(session) }
+    }
+
+    /// Says what the run said.
+    pub fn answer(mut self, reply: Reply) {
+        match reply {
+            Reply::Reconciled { keep, revoke } => {
+                if let Some(session) = self.session.take() {
+                    session.tell(SessionMessage::Reconciled { keep, revoke });
+                }
+            }
+            Reply::Rejected(_)
+            | Reply::Done { .. }
+            | Reply::Leased(_)
+            | Reply::Declined
+            | Reply::Answered(_) => {}
+        }
+    }
+}
+
+impl Drop for Inquiry {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.outbound.hang_up();
         }
     }
 }
@@ -112,8 +190,13 @@ pub enum SessionMessage {
         /// Leases no run knows.
         unknown: Vec<Lease>,
     },
-    /// See [`SessionHandle::reconciled`].
-    Reconciled(Reply),
+    /// What one run said to the worker's inventory.
+    Reconciled {
+        /// What goes on.
+        keep: Vec<Lease>,
+        /// What is to stop.
+        revoke: Vec<Lease>,
+    },
 }
 
 /// The actor.
@@ -177,10 +260,10 @@ impl Actor for SessionActor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            SessionMessage::Heard(says, permit) => state.heard(&myself, *says, permit)?,
+            SessionMessage::Heard(says, place) => state.heard(*says, place)?,
             SessionMessage::Ended => state.ended(&myself)?,
             SessionMessage::Expect { runs, unknown } => state.expect(runs, unknown)?,
-            SessionMessage::Reconciled(reply) => state.reconciled(reply)?,
+            SessionMessage::Reconciled { keep, revoke } => state.reconciled(keep, revoke)?,
         }
         Ok(())
     }
@@ -189,9 +272,8 @@ impl Actor for SessionActor {
 impl State {
     fn heard(
         &mut self,
-        myself: &ActorRef<SessionMessage>,
         says: WorkerSays,
-        permit: OwnedSemaphorePermit,
+        place: OwnedSemaphorePermit,
     ) -> Result<(), ActorProcessingErr> {
         match says {
             WorkerSays::Hello(_) => {
@@ -202,8 +284,9 @@ impl State {
                 worker: self.worker.clone(),
                 instance: self.instance.clone(),
                 beat: Box::new(beat),
+                place,
             })?,
-            WorkerSays::Report(report) => self.report(myself, *report, permit)?,
+            WorkerSays::Report(report) => self.report(*report, place)?,
             WorkerSays::Goodbye { reason } => {
                 tracing::info!(worker = %self.worker, %reason, "a worker leaves");
                 self.said_goodbye = true;
@@ -214,19 +297,11 @@ impl State {
 
     fn report(
         &self,
-        myself: &ActorRef<SessionMessage>,
         report: Report,
-        permit: OwnedSemaphorePermit,
+        place: OwnedSemaphorePermit,
     ) -> Result<(), ActorProcessingErr> {
-        let session =
-            SessionHandle::new(myself.clone(), self.outbound.clone());
         let run = report.lease.run.clone();
-        let reply = ReplyTo::Worker {
-            session,
-            lease: report.lease.clone(),
-            number: report.number,
-            permit,
-        };
+        let reply = ReplyTo::Worker(Reported::new(self.outbound.clone(), &report, place));
         let by = By::Worker(self.worker.to_string());
         let asked = Asked { by, verb: Verb::Report(Box::new(report)), reply };
         self.house.runs.cast(RunsMessage::Tell { run, asked: Box::new(asked) })?;
@@ -241,15 +316,17 @@ impl State {
         self.open_if_reconciled()
     }
 
-    fn reconciled(&mut self, reply: Reply) -> Result<(), ActorProcessingErr> {
+    fn reconciled(
+        &mut self,
+        keep: Vec<Lease>,
+        revoke: Vec<Lease>,
+    ) -> Result<(), ActorProcessingErr> {
         self.heard_from += 1;
-        if let Reply::Reconciled { keep, revoke } = reply {
-            for lease in keep {
-                self.outbound.say(CoordinatorSays::Keep(lease));
-            }
-            for lease in revoke {
-                self.revoke(lease);
-            }
+        for lease in keep {
+            self.outbound.say(CoordinatorSays::Keep(lease));
+        }
+        for lease in revoke {
+            self.revoke(lease);
         }
         self.open_if_reconciled()
     }

@@ -46,10 +46,7 @@ pub fn read(
 }
 
 /// Appends at the end of the stream, wherever that is by then.
-pub async fn append(
-    store: &EventStore,
-    events: Vec<Envelope<SystemEvent>>,
-) -> Result<(), Error> {
+pub async fn append(store: &EventStore, events: Vec<Envelope<SystemEvent>>) -> Result<(), Error> {
     let stream = StreamName::system();
     let bodies: Vec<String> = events
         .iter()

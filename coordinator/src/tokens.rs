@@ -1,6 +1,6 @@
 //! Who may call: tokens, kept as hashes in stream `system`, and the two every new coordinator writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -62,18 +62,20 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Folds stream `system`; on a coordinator that never issued a token, issues the first two.
+    /// Folds stream `system`, and issues those of the first two tokens that never were.
     pub async fn open(store: EventStore, clock: Clock, data: &Path) -> Result<Self, Error> {
-        let table = fold(&store)?;
-        let fresh = table.is_empty();
+        let Folded { table, first } = fold(&store)?;
         let (table, _) = watch::channel(Arc::new(table));
         let tokens = Self { store, clock, table: Arc::new(table) };
-        if fresh {
-            for (name, role, file) in
-                [("operator", Role::Operate, OPERATOR_FILE), ("worker", Role::Worker, WORKER_FILE)]
-            {
-                let token = tokens.issue(&Actor::Coordinator, name.to_owned(), role, None).await?;
+        for (role, name, file) in
+            [(Role::Operate, "operator", OPERATOR_FILE), (Role::Worker, "worker", WORKER_FILE)]
+        {
+            // One that was revoked does not come back.
+            if !first.contains(&role) {
+                let token = random_token();
+                // The file comes first: a token that is valid and known to nobody locks people out.
                 write_private(&data.join(file), &token)?;
+                tokens.enter(&Actor::Coordinator, &token, (name.to_owned(), role), None).await?;
             }
         }
         Ok(tokens)
@@ -88,13 +90,24 @@ impl Tokens {
         expires: Option<Timestamp>,
     ) -> Result<String, Error> {
         let token = random_token();
+        self.enter(by, &token, (name, role), expires).await?;
+        Ok(token)
+    }
+
+    async fn enter(
+        &self,
+        by: &Actor,
+        token: &str,
+        (name, role): (String, Role),
+        expires: Option<Timestamp>,
+    ) -> Result<(), Error> {
         let hash = Digest::of(token.as_bytes());
         let event = SystemEvent::TokenIssued { name: name.clone(), role, hash, expires };
         self.record(by, event).await?;
         self.change(|table| {
             table.insert(hash, Grant { name, role, expires });
         });
-        Ok(token)
+        Ok(())
     }
 
     /// Ends a token. False if there is none with this hash.
@@ -131,20 +144,31 @@ impl Tokens {
     }
 }
 
-fn fold(store: &EventStore) -> Result<Table, Error> {
-    let mut table = Table::new();
+/// What the journal says of tokens.
+#[derive(Default)]
+struct Folded {
+    table: Table,
+    /// The roles for which this coordinator has issued a token by itself, ever.
+    first: BTreeSet<Role>,
+}
+
+fn fold(store: &EventStore) -> Result<Folded, Error> {
+    let mut folded = Folded::default();
     let mut from = 1;
     loop {
         let page = system::read(store, from, limits::PAGE)?;
-        let Some(last) = page.last().map(|(seq, _)| *seq) else { return Ok(table) };
+        let Some(last) = page.last().map(|(seq, _)| *seq) else { return Ok(folded) };
         from = last + 1;
-        for (_, Envelope { event, .. }) in page {
+        for (_, Envelope { by, event, .. }) in page {
             match event {
                 SystemEvent::TokenIssued { name, role, hash, expires } => {
-                    table.insert(hash, Grant { name, role, expires });
+                    if by == Actor::Coordinator {
+                        folded.first.insert(role);
+                    }
+                    folded.table.insert(hash, Grant { name, role, expires });
                 }
                 SystemEvent::TokenRevoked { hash } => {
-                    table.remove(&hash);
+                    folded.table.remove(&hash);
                 }
                 SystemEvent::CoordinatorStarted { .. }
                 | SystemEvent::SubmitRecorded { .. }
@@ -165,13 +189,20 @@ fn random_token() -> String {
 /// Writes a file only its owner can read.
 fn write_private(path: &Path, text: &str) -> Result<(), Error> {
     let failed = |source| Error::File { path: path.to_owned(), source };
+    // A file that is there already keeps its mode; one of ours is only left from a start cut short.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        Ok(()) | Err(_) => {}
+    }
     let mut file = std::fs::OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
         .open(path)
         .map_err(failed)?;
     writeln!(file, "{text}").map_err(failed)?;
     file.sync_all().map_err(failed)
 }
+
+#[cfg(test)]
+mod tests;

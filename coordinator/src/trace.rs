@@ -3,6 +3,8 @@
 //! A span is sent when it ends; its ids follow from the journal, so that a restarted coordinator
 //! goes on with the same trace. Not here: live spans, which tracing makes.
 
+use std::collections::BTreeSet;
+
 use ganger_coordinator_core::run::{Attempt, Phase, Run, UnitState};
 use ganger_shared::delivery::{Delivery, Outcome, Usage};
 use ganger_shared::event::{Envelope, RunEvent};
@@ -17,21 +19,113 @@ pub fn check_key(id: &CheckId) -> SpanKey {
     SpanKey::Unit(id.unit.to_string()).named(span::CHECK, id.to_string())
 }
 
-/// Sends the spans these events ended. `run` is the state after them.
-pub fn project(projector: &Projector, run: &Run, events: &[Envelope<RunEvent>]) {
-    if !projector.is_on() {
-        return;
+/// The spans of one run: who sends them, and which units have theirs already.
+pub struct Spans {
+    projector: Projector,
+    /// A unit may end more than once (it fails, and is cancelled then); its span is sent once.
+    units: BTreeSet<UnitId>,
+}
+
+impl Spans {
+    /// The spans of a run without events.
+    pub fn new(projector: Projector) -> Self {
+        Self { projector, units: BTreeSet::new() }
     }
-    let Some(head) = run.submitted() else { return };
-    let trace = head.run.as_str();
-    for envelope in events {
-        for record in records(run, trace, envelope) {
-            projector.project(record);
+
+    /// The units of a folded run that have ended had their spans sent when they did.
+    pub fn folded(&mut self, run: &Run) {
+        if self.projector.is_on() {
+            let ended = run.units().iter().filter(|unit| over(&unit.state));
+            self.units = ended.map(|unit| unit.spec.id.clone()).collect();
         }
-        if let RunEvent::RunSubmitted(_) = envelope.event {
-            let attributes = vec![(attribute::RUN, AttributeValue::from(trace.to_owned()))];
-            projector.run_started(trace, ms(envelope.at), attributes);
+    }
+
+    /// Sends the spans these events ended. `run` is the state after them.
+    pub fn project(&mut self, run: &Run, events: &[Envelope<RunEvent>]) {
+        if !self.projector.is_on() {
+            return;
         }
+        let Some(head) = run.submitted() else { return };
+        let trace = head.run.as_str();
+        for envelope in events {
+            for record in records(run, trace, envelope) {
+                self.projector.project(record);
+            }
+            for (unit, status) in ended_units(run, &envelope.event) {
+                if self.units.insert(unit.clone()) {
+                    self.projector.project(unit_span(run, trace, &unit, envelope.at, status));
+                }
+            }
+            if let RunEvent::RunSubmitted(_) = envelope.event {
+                let attributes = vec![(attribute::RUN, AttributeValue::from(trace.to_owned()))];
+                self.projector.run_started(trace, ms(envelope.at), attributes);
+            }
+        }
+    }
+}
+
+/// Whether nothing more happens to the unit by itself.
+fn over(state: &UnitState) -> bool {
+    match state {
+        UnitState::Pending
+        | UnitState::Ready { .. }
+        | UnitState::Running
+        | UnitState::Delivered { .. }
+        | UnitState::Stopping { .. } => false,
+        UnitState::Accepted { .. } => state.done(),
+        UnitState::Failed { .. } | UnitState::Cancelled { .. } | UnitState::Skipped { .. } => true,
+    }
+}
+
+/// The units that an event ended, and how.
+fn ended_units(run: &Run, event: &RunEvent) -> Vec<(UnitId, SpanStatus)> {
+    let error = |text: &str| SpanStatus::Error(text.to_owned());
+    match event {
+        RunEvent::Applied { attempt, .. } => vec![(attempt.unit.clone(), SpanStatus::Ok)],
+        RunEvent::VerdictGiven(verdict) => {
+            let unit = &verdict.attempt.unit;
+            let done = run.unit(unit).is_some_and(|unit| unit.state.done());
+            if done { vec![(unit.clone(), SpanStatus::Ok)] } else { Vec::new() }
+        }
+        RunEvent::UnitFailed { unit, failure } => {
+            vec![(unit.clone(), error(&failure.class.to_string()))]
+        }
+        RunEvent::UnitCancelled { unit, .. } => vec![(unit.clone(), error("cancelled"))],
+        RunEvent::RunAborted => {
+            let cut = run.units().iter().filter(|unit| !unit.attempts.is_empty());
+            let cut = cut.filter(|unit| matches!(unit.state, UnitState::Skipped { .. }));
+            cut.map(|unit| (unit.spec.id.clone(), error("skipped"))).collect()
+        }
+        RunEvent::RunSubmitted(_)
+        | RunEvent::TaskPlanned { .. }
+        | RunEvent::UnitPlanned { .. }
+        | RunEvent::RevisionAccepted { .. }
+        | RunEvent::CommandRecorded(_)
+        | RunEvent::AttemptLeased(_)
+        | RunEvent::AttemptAccepted { .. }
+        | RunEvent::AttemptStarted { .. }
+        | RunEvent::AttemptStopping { .. }
+        | RunEvent::AttemptDelivered { .. }
+        | RunEvent::AttemptFailed { .. }
+        | RunEvent::AttemptCancelled { .. }
+        | RunEvent::AttemptLost { .. }
+        | RunEvent::DeliveryTaken { .. }
+        | RunEvent::LateResult { .. }
+        | RunEvent::RetryScheduled { .. }
+        | RunEvent::CheckLeased(_)
+        | RunEvent::CheckMeasured { .. }
+        | RunEvent::CheckLost { .. }
+        | RunEvent::MergePrepared { .. }
+        | RunEvent::IntegrationConflicted { .. }
+        | RunEvent::ApplyIntended { .. }
+        | RunEvent::UnitStopping { .. }
+        | RunEvent::RunPaused { .. }
+        | RunEvent::RunResumed
+        | RunEvent::RunHeld { .. }
+        | RunEvent::RunReleased
+        | RunEvent::RunBudgetLimited { .. }
+        | RunEvent::RunStopping { .. }
+        | RunEvent::RunCompleted { .. } => Vec::new(),
     }
 }
 
@@ -48,37 +142,15 @@ fn records(run: &Run, trace: &str, envelope: &Envelope<RunEvent>) -> Vec<SpanRec
             attempt_span(run, trace, attempt, at).into_iter().collect()
         }
         RunEvent::Applied { attempt, .. } => {
-            let mut spans = unit_span(run, trace, &attempt.unit, at, SpanStatus::Ok);
-            spans.extend(apply_span(run, trace, attempt, at));
-            spans
+            apply_span(run, trace, attempt, at).into_iter().collect()
         }
-        RunEvent::VerdictGiven(verdict) => {
-            let unit = &verdict.attempt.unit;
-            let done = run.units().iter().any(|u| u.spec.id == *unit && u.state.done());
-            let mut spans =
-                if done { unit_span(run, trace, unit, at, SpanStatus::Ok) } else { Vec::new() };
-            spans.extend(judge_span(run, trace, verdict));
-            spans
-        }
-        RunEvent::UnitFailed { unit, failure } => {
-            unit_span(run, trace, unit, at, SpanStatus::Error(failure.class.to_string()))
-        }
-        RunEvent::UnitCancelled { unit, .. } => {
-            unit_span(run, trace, unit, at, SpanStatus::Error("cancelled".to_owned()))
-        }
+        RunEvent::VerdictGiven(verdict) => judge_span(run, trace, verdict).into_iter().collect(),
         RunEvent::CheckMeasured { check, .. } | RunEvent::CheckLost { check, .. } => {
             check_span(run, trace, check, at).into_iter().collect()
         }
         RunEvent::RunCompleted { .. } => vec![run_span(run, trace, at, SpanStatus::Ok)],
         RunEvent::RunAborted => {
-            let cut = run.units().iter().filter(|unit| !unit.attempts.is_empty());
-            let cut = cut.filter(|unit| matches!(unit.state, UnitState::Skipped { .. }));
-            let skipped = SpanStatus::Error("skipped".to_owned());
-            let mut spans: Vec<SpanRecord> = cut
-                .flat_map(|unit| unit_span(run, trace, &unit.spec.id, at, skipped.clone()))
-                .collect();
-            spans.push(run_span(run, trace, at, SpanStatus::Error("aborted".to_owned())));
-            spans
+            vec![run_span(run, trace, at, SpanStatus::Error("aborted".to_owned()))]
         }
         RunEvent::RunSubmitted(_)
         | RunEvent::TaskPlanned { .. }
@@ -91,6 +163,8 @@ fn records(run: &Run, trace: &str, envelope: &Envelope<RunEvent>) -> Vec<SpanRec
         | RunEvent::DeliveryTaken { .. }
         | RunEvent::LateResult { .. }
         | RunEvent::RetryScheduled { .. }
+        | RunEvent::UnitFailed { .. }
+        | RunEvent::UnitCancelled { .. }
         | RunEvent::CheckLeased(_)
         | RunEvent::MergePrepared { .. }
         | RunEvent::IntegrationConflicted { .. }
@@ -114,7 +188,7 @@ fn find<'a>(
     run: &'a Run,
     id: &AttemptId,
 ) -> Option<(&'a ganger_coordinator_core::run::Unit, usize)> {
-    let unit = run.units().iter().find(|unit| unit.spec.id == id.unit)?;
+    let unit = run.unit(&id.unit)?;
     let at = unit.attempts.iter().position(|attempt| attempt.lease.attempt == *id)?;
     Some((unit, at))
 }
@@ -184,7 +258,9 @@ fn judge_span(run: &Run, trace: &str, verdict: &Verdict) -> Option<SpanRecord> {
     let attempt = &unit.attempts[index];
     let end = verdict.timestamp;
     let times = (ms(attempt.ended_at.unwrap_or(end)), ms(end));
-    let nth = format!("{}:{}", verdict.attempt, attempt.verdicts.len());
+    // By its own place: several may be of one batch.
+    let place = attempt.verdicts.iter().position(|other| other == verdict)? + 1;
+    let nth = format!("{}:{place}", verdict.attempt);
     let key = SpanKey::Unit(verdict.attempt.unit.to_string());
     let outcome = match verdict.verdict {
         Judgement::Accept => "accept",
@@ -243,14 +319,13 @@ fn unit_span(
     unit: &UnitId,
     at: Timestamp,
     status: SpanStatus,
-) -> Vec<SpanRecord> {
-    let first = run.units().iter().find(|other| other.spec.id == *unit);
-    let start = first.and_then(|unit| unit.ready_at).unwrap_or(at);
+) -> SpanRecord {
+    let start = run.unit(unit).and_then(|unit| unit.ready_at).unwrap_or(at);
     let times = (ms(start), ms(at));
     let attributes = vec![(attribute::UNIT, AttributeValue::from(unit.to_string()))];
     let key = SpanKey::Unit(unit.to_string());
     let record = SpanRecord::new(trace, key, span::UNIT, times);
-    vec![SpanRecord { parent: Parent::Key(SpanKey::Run), status, attributes, ..record }]
+    SpanRecord { parent: Parent::Key(SpanKey::Run), status, attributes, ..record }
 }
 
 fn run_span(run: &Run, trace: &str, at: Timestamp, status: SpanStatus) -> SpanRecord {

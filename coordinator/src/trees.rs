@@ -4,26 +4,33 @@
 //! the branch by compare-and-set. Each order is answered as a command to the run that owes it.
 //!
 //! Policy of the actor: it has no children; orders run as tasks it keeps count of, and an order that
-//! is under way is not begun twice.
+//! is under way is not begun twice. One that comes to nothing, because git cannot or its task
+//! panicked, is asked for again after a while, as long as its run owes it.
 
 mod mirrors;
 mod order;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use ganger_coordinator_core::run::{Effect, EffectId};
+use ganger_coordinator_core::run::{Effect, EffectId, Verb};
 use ganger_shared::ids::RunId;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::run::{Asked, RunMessage};
+use crate::run::Asked;
+use crate::runs::RunsMessage;
 
 pub use mirrors::{Mirrors, TreesError};
 
 /// Orders carried out at once.
 const AT_ONCE: usize = 4;
+/// How long an order that came to nothing is left alone.
+const AFTER_NOTHING: Duration = Duration::from_secs(30);
 
 /// What the trees are told.
 pub enum TreesMessage {
@@ -33,8 +40,8 @@ pub enum TreesMessage {
         run: RunId,
         /// What it owes: a `Take`, `Merge` or `Apply`.
         effect: Effect,
-        /// Whom to tell.
-        actor: ActorRef<RunMessage>,
+        /// Whom to tell: the run's actor may be another by then.
+        runs: ActorRef<RunsMessage>,
     },
     /// An order ended.
     Done {
@@ -42,6 +49,8 @@ pub enum TreesMessage {
         run: RunId,
         /// Which order.
         id: EffectId,
+        /// Who was told.
+        runs: ActorRef<RunsMessage>,
     },
 }
 
@@ -51,7 +60,8 @@ pub struct TreesActor;
 /// What it owns.
 pub struct State {
     mirrors: Mirrors,
-    under_way: BTreeSet<(RunId, EffectId)>,
+    /// What is under way, and what the run wants by now: the same unless it ordered anew meanwhile.
+    under_way: BTreeMap<(RunId, EffectId), (Effect, Effect)>,
     places: Arc<Semaphore>,
     tasks: TaskTracker,
 }
@@ -68,7 +78,7 @@ impl Actor for TreesActor {
     ) -> Result<State, ActorProcessingErr> {
         Ok(State {
             mirrors,
-            under_way: BTreeSet::new(),
+            under_way: BTreeMap::new(),
             places: Arc::new(Semaphore::new(AT_ONCE)),
             tasks: TaskTracker::new(),
         })
@@ -81,10 +91,8 @@ impl Actor for TreesActor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            TreesMessage::Do { run, effect, actor } => state.begin(&myself, run, effect, actor),
-            TreesMessage::Done { run, id } => {
-                state.under_way.remove(&(run, id));
-            }
+            TreesMessage::Do { run, effect, runs } => state.begin(&myself, run, effect, runs),
+            TreesMessage::Done { run, id, runs } => state.done(&myself, run, id, runs),
         }
         Ok(())
     }
@@ -106,27 +114,59 @@ impl State {
         myself: &ActorRef<TreesMessage>,
         run: RunId,
         effect: Effect,
-        actor: ActorRef<RunMessage>,
+        runs: ActorRef<RunsMessage>,
     ) {
         let Some(id) = order::id(&effect) else { return };
-        if !self.under_way.insert((run.clone(), id.clone())) {
+        if let Some((_, latest)) = self.under_way.get_mut(&(run.clone(), id.clone())) {
+            *latest = effect;
             return;
         }
+        self.under_way.insert((run.clone(), id.clone()), (effect.clone(), effect.clone()));
         let (mirrors, places, myself) =
             (self.mirrors.clone(), Arc::clone(&self.places), myself.clone());
         self.tasks.spawn(async move {
             let _place = places.acquire().await;
-            let verb = order::carry_out(&mirrors, &run, &effect).await;
+            let order = (run.clone(), effect);
+            // A task of its own, so that its panic is seen here.
+            let carried =
+                tokio::spawn(async move { order::carry_out(&mirrors, &order.0, &order.1).await });
+            let verb = carried.await.unwrap_or_else(|error| {
+                tracing::error!(%run, %error, "an order to the trees panicked");
+                None
+            });
             // Done goes first: the run may owe the same order again at once.
-            let done = TreesMessage::Done { run: run.clone(), id };
+            let done = TreesMessage::Done { run: run.clone(), id, runs: runs.clone() };
             if myself.cast(done).is_err() {
                 tracing::debug!(%run, "the trees ended during an order");
             }
-            if let Some(verb) = verb
-                && actor.cast(RunMessage::Ask(Box::new(Asked::internal(verb)))).is_err()
-            {
-                tracing::debug!(%run, "the run's actor ended; the next one orders again");
-            }
+            tell(&runs, run, verb);
         });
+    }
+
+    fn done(
+        &mut self,
+        myself: &ActorRef<TreesMessage>,
+        run: RunId,
+        id: EffectId,
+        runs: ActorRef<RunsMessage>,
+    ) {
+        if let Some((done, latest)) = self.under_way.remove(&(run.clone(), id))
+            && done != latest
+        {
+            self.begin(myself, run, latest, runs);
+        }
+    }
+}
+
+/// Tells a run what came of its order; of one that came to nothing, only that it may order again.
+fn tell(runs: &ActorRef<RunsMessage>, run: RunId, verb: Option<Verb>) {
+    let Some(verb) = verb else {
+        // Nobody waits for the timer: it ends with the actor it tells.
+        drop(runs.send_after(AFTER_NOTHING, || RunsMessage::Owed { run }));
+        return;
+    };
+    let asked = Box::new(Asked::internal(verb));
+    if runs.cast(RunsMessage::Tell { run, asked }).is_err() {
+        tracing::debug!("the runs ended; the next start orders again");
     }
 }

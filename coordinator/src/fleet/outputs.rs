@@ -4,7 +4,7 @@ use ganger_coordinator_core::fleet::Output;
 use ganger_coordinator_core::run::Verb;
 use ganger_shared::actor::Actor;
 
-use super::State;
+use super::{FleetMessage, State};
 use crate::run::{Asked, ReplyTo, RunMessage};
 use crate::runs::RunsMessage;
 
@@ -13,11 +13,14 @@ impl State {
         match output {
             Output::Offer { run, offer, lapses_ms } => {
                 let Some(seat) = self.runs.get(&run) else { return };
-                let reply = ReplyTo::Fleet { token: offer.token, lapses_ms };
+                let token = offer.token;
+                let reply = ReplyTo::Fleet { token, lapses_ms };
                 let by = Actor::Coordinator;
                 let asked = Asked { by, verb: Verb::TakeSlot(offer), reply };
                 if seat.actor.cast(RunMessage::Ask(Box::new(asked))).is_err() {
-                    tracing::debug!(%run, "its actor ended; the offer lapses");
+                    // A run that is set aside must not keep a slot from others.
+                    tracing::debug!(%run, "its actor ended; it takes no offer");
+                    self.tell_myself(FleetMessage::OfferDeclined { token });
                 }
             }
             Output::LeaseEnded { lease, reason } => {
@@ -52,9 +55,21 @@ impl State {
         }
     }
 
-    fn session(&self, worker: &ganger_shared::ids::WorkerId) -> Option<crate::session::SessionHandle> {
+    fn session(
+        &self,
+        worker: &ganger_shared::ids::WorkerId,
+    ) -> Option<crate::session::SessionHandle> {
         let stream = self.streams.get(worker)?;
         Some(crate::session::SessionHandle::new(stream.actor.clone(), stream.outbound.clone()))
+    }
+
+    /// Through the mailbox: what follows of one output must not grow on the stack of another.
+    fn tell_myself(&self, message: FleetMessage) {
+        if let Some(house) = &self.house
+            && house.fleet.cast(message).is_err()
+        {
+            tracing::debug!("the fleet is ending");
+        }
     }
 
     fn tell_runs(&self, message: RunsMessage) {

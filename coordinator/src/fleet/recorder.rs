@@ -1,10 +1,13 @@
 //! Writes the fleet's facts beside its work: a slow disk must not make beats late.
 
+use std::time::Duration;
+
 use ganger_shared::actor::Actor;
 use ganger_shared::event::{Envelope, FleetEvent};
 use ganger_shared::limits;
 use thiserror::Error;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::journal::{AppendError, EventStore, ReadError, StreamName};
@@ -13,16 +16,28 @@ use crate::journal::{AppendError, EventStore, ReadError, StreamName};
 /// nothing is decided on them.
 const WAITING: usize = 1_024;
 
+/// How long the last facts may take to be written.
+const FINISH: Duration = Duration::from_secs(2);
+
 /// The way to the task that writes.
 pub(super) struct Recorder {
     queue: mpsc::Sender<FleetEvent>,
+    task: JoinHandle<()>,
 }
 
 impl Recorder {
     pub(super) fn start(store: EventStore, clock: Clock) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING);
-        tokio::spawn(write(store, clock, waiting));
-        Self { queue }
+        let task = tokio::spawn(write(store, clock, waiting));
+        Self { queue, task }
+    }
+
+    /// Waits until what was recorded is written.
+    pub(super) async fn finish(self) {
+        drop(self.queue);
+        if tokio::time::timeout(FINISH, self.task).await.is_err() {
+            tracing::warn!("the last facts about the fleet were not written down");
+        }
     }
 
     pub(super) fn record(&self, event: FleetEvent) {
@@ -76,8 +91,13 @@ async fn write(store: EventStore, clock: Clock, mut waiting: mpsc::Receiver<Flee
         let body = serde_json::to_string(&envelope).expect("an event is plain data");
         match store.append(&stream, seq, vec![body]).await {
             Ok(committed) => seq = committed.last_seq,
-            Err(AppendError::WrongSeq { actual, .. }) => seq = actual,
-            Err(error) => tracing::warn!(%error, "a fact about the fleet was not written down"),
+            Err(error) => {
+                tracing::warn!(%error, "a fact about the fleet was not written down");
+                // Nobody else writes this stream; should somebody, the next fact goes behind it.
+                if let AppendError::WrongSeq { actual, .. } = error {
+                    seq = actual;
+                }
+            }
         }
     }
 }

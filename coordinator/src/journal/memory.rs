@@ -18,6 +18,8 @@ use super::{
 #[derive(Debug, Clone)]
 pub struct MemoryJournal {
     state: watch::Sender<State>,
+    /// Appends wait while it is.
+    held: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -49,7 +51,7 @@ impl MemoryJournal {
             tip,
             left: None,
         };
-        Self { state: watch::Sender::new(state) }
+        Self { state: watch::Sender::new(state), held: watch::Sender::new(false) }
     }
 
     /// Lets the journal fail after so many more appends, as a disk would; none lets it work again.
@@ -57,7 +59,18 @@ impl MemoryJournal {
         self.state.send_modify(|state| state.left = appends);
     }
 
-    /// Appends as [`super::Journal::append`] does.
+    /// Lets appends wait, as a disk that stalls would, or go on.
+    pub fn hold(&self, held: bool) {
+        self.held.send_replace(held);
+    }
+
+    /// Returns when appends do not wait (any more).
+    pub(super) async fn unheld(&self) {
+        // The sender lives as long as this handle, so that it cannot be gone.
+        let _ = self.held.subscribe().wait_for(|held| !held).await;
+    }
+
+    /// Appends as [`super::Journal::append`] does, at once.
     pub fn append(
         &self,
         stream: &StreamName,

@@ -27,7 +27,10 @@ impl EventStore {
     ) -> Result<Committed, AppendError> {
         match self {
             Self::Disk(journal) => journal.append(stream, expected_seq, bodies).await,
-            Self::Memory(journal) => journal.append(stream, expected_seq, &bodies),
+            Self::Memory(journal) => {
+                journal.unheld().await;
+                journal.append(stream, expected_seq, &bodies)
+            }
         }
     }
 
@@ -40,7 +43,10 @@ impl EventStore {
     ) -> Result<Committed, AppendError> {
         match self {
             Self::Disk(journal) => journal.append_essential(stream, expected_seq, bodies).await,
-            Self::Memory(journal) => journal.append(stream, expected_seq, &bodies),
+            Self::Memory(journal) => {
+                journal.unheld().await;
+                journal.append(stream, expected_seq, &bodies)
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use crate::trees::TreesMessage;
 
 impl State {
     /// Everything, after a start: receivers know what they were told before by its id.
-    pub(super) fn hand_out_all(&mut self, myself: &ActorRef<RunMessage>) {
+    pub(super) fn hand_out_all(&self, myself: &ActorRef<RunMessage>) {
         if self.run.state().terminal() || self.run.submitted().is_none() {
             return;
         }
@@ -31,14 +31,14 @@ impl State {
                 | EffectId::Stop(..)
                 | EffectId::Take(_)
                 | EffectId::Merge(_)
-                | EffectId::Apply(_) => self.hand_out_one(myself, id),
+                | EffectId::Apply(_) => self.hand_out_one(id),
             }
         }
     }
 
     /// What came or went in one batch.
     pub(super) fn hand_out(
-        &mut self,
+        &self,
         myself: &ActorRef<RunMessage>,
         events: &[Envelope<RunEvent>],
         moved: Vec<EffectId>,
@@ -55,7 +55,7 @@ impl State {
             }
         }
         for id in moved {
-            self.hand_out_one(myself, id);
+            self.hand_out_one(id);
         }
         if self.run.state().terminal() {
             self.tell_fleet(FleetMessage::RunDown { run: self.id.clone() });
@@ -63,14 +63,13 @@ impl State {
     }
 
     /// What is owed to one worker, which has just come back.
-    pub(super) fn hand_out_to(&mut self, worker: &WorkerId) {
-        let owed: Vec<Effect> = self.run.owed().values().cloned().collect();
-        for effect in owed {
-            match &effect {
+    pub(super) fn hand_out_to(&self, worker: &WorkerId) {
+        for effect in self.run.owed().values() {
+            match effect {
                 Effect::Assign { worker: to, work, .. } if to == worker => {
                     self.assign(worker, work);
                 }
-                Effect::Stop { worker: to, .. } if to == worker => self.stop(&effect),
+                Effect::Stop { worker: to, .. } if to == worker => self.stop(effect),
                 Effect::Assign { .. }
                 | Effect::Stop { .. }
                 | Effect::WantSlot(_)
@@ -127,7 +126,7 @@ impl State {
         });
     }
 
-    fn hand_out_one(&mut self, myself: &ActorRef<RunMessage>, id: EffectId) {
+    fn hand_out_one(&self, id: EffectId) {
         let run = self.id.clone();
         let Some(effect) = self.run.owed().get(&id).cloned() else {
             self.tell_fleet(FleetMessage::Gone { run, id });
@@ -144,7 +143,7 @@ impl State {
             Effect::Assign { worker, work, .. } => self.assign(worker, work),
             Effect::Stop { .. } => self.stop(&effect),
             Effect::Take { .. } | Effect::Merge { .. } | Effect::Apply { .. } => {
-                let order = TreesMessage::Do { run, effect, actor: myself.clone() };
+                let order = TreesMessage::Do { run, effect, runs: self.house.runs.clone() };
                 if self.house.trees.cast(order).is_err() {
                     tracing::error!(run = %self.id, "the trees are gone");
                 }
@@ -196,12 +195,8 @@ impl State {
         let row = self.run.row().map(Box::new);
         let open = !over;
         let calls = self.run.calls().map(|(key, body)| (key.clone(), *body)).collect();
-        let message = RunsMessage::Standing(Box::new(Standing {
-            run: self.id.clone(),
-            row,
-            open,
-            calls,
-        }));
+        let message =
+            RunsMessage::Standing(Box::new(Standing { run: self.id.clone(), row, open, calls }));
         if self.house.runs.cast(message).is_err() {
             tracing::debug!(run = %self.id, "nobody lists runs any more");
         }

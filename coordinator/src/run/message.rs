@@ -5,11 +5,10 @@ use ganger_shared::actor::Actor;
 use ganger_shared::digest::Digest;
 use ganger_shared::event::{Envelope, RunEvent};
 use ganger_shared::ids::{IdempotencyKey, RunId, WorkerId};
-use ganger_shared::link::Lease;
 use ganger_shared::view::{Explanation, RunRow, RunView};
-use tokio::sync::{OwnedSemaphorePermit, broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot};
 
-use crate::session::SessionHandle;
+use crate::session::{Inquiry, Reported, SessionHandle};
 
 /// What a run's actor is told.
 pub enum RunMessage {
@@ -17,6 +16,8 @@ pub enum RunMessage {
     Ask(Box<Asked>),
     /// Decide what waits.
     Flush,
+    /// Hand out all that is owed, some time after the journal refused something.
+    HandOut,
     /// A worker is reconciled: tell it everything that is owed to it.
     Attached {
         /// Which.
@@ -40,6 +41,9 @@ pub enum RunMessage {
         /// The answer.
         port: oneshot::Sender<Result<Explanation, ganger_shared::rejection::Rejection>>,
     },
+    /// Panic, as a defect would.
+    #[cfg(test)]
+    Break,
     /// Follow its events.
     Watch(oneshot::Sender<Watching>),
 }
@@ -72,17 +76,8 @@ pub enum ReplyTo {
     Nobody,
     /// A call of the API.
     Caller(oneshot::Sender<Outcome>),
-    /// The worker that reported; its place in the session's queue is free again after the answer.
-    Worker {
-        /// Its session.
-        session: SessionHandle,
-        /// The lease it reported on.
-        lease: Lease,
-        /// The report's number.
-        number: u32,
-        /// Its place.
-        permit: OwnedSemaphorePermit,
-    },
+    /// The worker that reported.
+    Worker(Reported),
     /// The fleet that made an offer.
     Fleet {
         /// Which offer.
@@ -91,7 +86,7 @@ pub enum ReplyTo {
         lapses_ms: u64,
     },
     /// The session that reconciles its worker.
-    Session(SessionHandle),
+    Session(Inquiry),
     /// The session of a worker that holds what the fleet does not know.
     Unheld(SessionHandle),
 }

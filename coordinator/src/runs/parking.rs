@@ -25,6 +25,7 @@ impl State {
             | RunsMessage::Tell { .. }
             | RunsMessage::Reconcile { .. }
             | RunsMessage::Attached { .. }
+            | RunsMessage::Owed { .. }
             | RunsMessage::JournalFailed { .. } => false,
         };
         if !waits {

@@ -1,14 +1,15 @@
 //! Runs that cannot be folded are set aside by a fact, so that they are not folded again and again.
 
 use ganger_shared::actor::Actor;
-use ganger_shared::event::{Envelope, SystemEvent};
-use ganger_shared::ids::RunId;
+use ganger_shared::event::{Envelope, RunEvent, SystemEvent};
+use ganger_shared::ids::{IdempotencyKey, RunId};
 use ganger_shared::limits;
 use ganger_shared::rejection::Rejection;
 use ractor::{ActorId, ActorProcessingErr, ActorRef};
 
 use super::{RunsMessage, State};
 use crate::house::House;
+use crate::journal::{ReadError, StreamName};
 use crate::system;
 
 /// Failures of one run within [`WITHIN_MS`] that set it aside.
@@ -40,6 +41,18 @@ impl State {
         }
     }
 
+    /// A run that is not folded has no calls; the one that made it is still known, so that a repeated
+    /// submit does not make a second run (P042).
+    pub(super) fn remember_submits(&mut self, house: &House) -> Result<(), ActorProcessingErr> {
+        for run in self.quarantined.keys() {
+            let stream = StreamName::run(run.as_str()).expect("a run id is plain");
+            if let Some(key) = submit_key(house, &stream)? {
+                self.submits.insert(key, run.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// A run's actor died: it is started again, unless it dies of the same thing again and again.
     pub(super) async fn failed(
         &mut self,
@@ -47,13 +60,15 @@ impl State {
         actor: ActorId,
         reason: &str,
     ) -> Result<(), ActorProcessingErr> {
-        let Some(run) = self.by_actor.get(&actor.pid()).cloned() else { return Ok(()) };
-        self.gone(actor);
+        let Some(run) = self.gone(actor) else { return Ok(()) };
         tracing::error!(%run, %reason, "a run's actor died");
+        if self.ending() {
+            return Ok(());
+        }
         let now = self.house().clock.mono_ms();
         let failures = self.failures.entry(run.clone()).or_default();
         failures.push_back(now);
-        failures.retain(|at| now - at <= WITHIN_MS);
+        failures.retain(|at| now.saturating_sub(*at) <= WITHIN_MS);
         if failures.len() < FAILURES {
             self.start(myself, &run).await?;
             return Ok(());
@@ -91,5 +106,22 @@ impl State {
             self.start(myself, &run).await?;
         }
         Ok(Ok(run))
+    }
+}
+
+/// The key of a run's first call, its submit.
+fn submit_key(house: &House, stream: &StreamName) -> Result<Option<IdempotencyKey>, ReadError> {
+    let mut from = 1;
+    loop {
+        let page = house.store.read(stream, from, limits::PAGE)?;
+        let Some(last) = page.last().map(|stored| stored.seq) else { return Ok(None) };
+        from = last + 1;
+        for stored in page {
+            // What is not readable may be the reason why the run is set aside.
+            let envelope = serde_json::from_str::<Envelope<RunEvent>>(&stored.body);
+            if let Ok(Envelope { event: RunEvent::CommandRecorded(record), .. }) = envelope {
+                return Ok(Some(record.key));
+            }
+        }
     }
 }

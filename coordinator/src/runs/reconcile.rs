@@ -3,12 +3,12 @@
 use ganger_coordinator_core::fleet::Inventory;
 use ganger_coordinator_core::run::Verb;
 use ganger_shared::actor::Actor;
-use ganger_shared::ids::{InstanceId, WorkerId};
+use ganger_shared::ids::{InstanceId, RunId, WorkerId};
 use ganger_shared::link::Lease;
 
 use super::State;
 use crate::run::{Asked, ReplyTo, RunMessage};
-use crate::session::SessionHandle;
+use crate::session::{Inquiry, SessionHandle};
 
 impl State {
     /// Leases of runs that are over or unknown are to be stopped; those of a quarantined run stay
@@ -35,11 +35,13 @@ impl State {
                 live,
                 finished,
             };
-            let reply = ReplyTo::Session(session.clone());
+            let reply = ReplyTo::Session(Inquiry::new(session.clone()));
             let ask = Asked { by: Actor::Worker(worker.to_string()), verb, reply };
-            if actor.cast(RunMessage::Ask(Box::new(ask))).is_ok() {
-                asked += 1;
+            // An actor that has just died drops it, which makes the worker dial again.
+            if actor.cast(RunMessage::Ask(Box::new(ask))).is_err() {
+                tracing::debug!(%run, "its actor has just ended");
             }
+            asked += 1;
         }
         session.expect(asked, unknown);
     }
@@ -49,6 +51,14 @@ impl State {
             if actor.cast(RunMessage::Attached { worker: worker.clone() }).is_err() {
                 tracing::debug!(%run, "its actor ended; the next one hands out everything");
             }
+        }
+    }
+
+    pub(super) fn owed(&self, run: &RunId) {
+        if let Some(actor) = self.actors.get(run)
+            && actor.cast(RunMessage::HandOut).is_err()
+        {
+            tracing::debug!(%run, "its actor ended; the next one hands out everything");
         }
     }
 }

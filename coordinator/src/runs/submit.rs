@@ -1,11 +1,12 @@
 //! A submit happens once: the key decides which run it is, before anything is written.
 
-use ganger_coordinator_core::run::Verb;
+use ganger_coordinator_core::run::{Reply, Verb};
 use ganger_shared::ids::RunId;
+use ganger_shared::rejection::Rejection;
 use ractor::{ActorProcessingErr, ActorRef};
 
 use super::{RunsMessage, State};
-use crate::run::{Asked, RunMessage};
+use crate::run::{Asked, Outcome, ReplyTo, RunMessage};
 
 impl State {
     /// A key that was used before leads to the run it made, also while that is still being written;
@@ -36,11 +37,31 @@ impl State {
             | Verb::Pause { .. }
             | Verb::Resume { .. } => new.clone(),
         };
+        if let Some(reason) = self.quarantined.get(&run) {
+            let reply = Reply::Rejected(Rejection::Quarantined {
+                run: run.clone(),
+                reason: reason.clone(),
+            });
+            if let ReplyTo::Caller(port) = asked.reply {
+                drop(port.send(Outcome { run, reply }));
+            }
+            return Ok(());
+        }
         let actor = match self.actor(myself, &run).await? {
             Some(actor) => actor,
             None => self.start(myself, &run).await?,
         };
-        actor.cast(RunMessage::Ask(Box::new(asked)))?;
+        if actor.cast(RunMessage::Ask(Box::new(asked))).is_err() {
+            tracing::debug!(%run, "its actor has just ended; the caller asks again under its key");
+        }
         Ok(())
+    }
+
+    /// A run that never came to be leaves nothing behind: its submit was refused, and may be
+    /// repeated under the same key.
+    pub(super) fn forget_if_empty(&mut self, run: &RunId) {
+        if !self.rows.contains_key(run) {
+            self.submits.retain(|_, made| made != run);
+        }
     }
 }

@@ -13,10 +13,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use super::ask::blocking;
 use super::{Api, principal};
 use crate::fleet::FleetMessage;
 use crate::journal::Standing;
-use crate::session::{Outbound, SessionMessage, places};
+use crate::session::{Outbound, SessionMessage, Told, places};
 
 /// How long a stream may take to say `Hello`.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -63,11 +64,9 @@ impl Link {
     /// A journal that is shorter than what a worker was shown has lost something.
     async fn not_behind(&self, hello: &Hello) -> Result<(), Status> {
         let Some(seen) = &hello.seen else { return Ok(()) };
-        let standing = self
-            .api
-            .house
-            .store
-            .check_anchor(seen)
+        let (store, anchor) = (self.api.house.store.clone(), seen.clone());
+        let standing = blocking(move || store.check_anchor(&anchor))
+            .await?
             .map_err(|error| status::plain(Code::Internal, "journal", &error.to_string()))?;
         let fine = match standing {
             Standing::Ahead | Standing::Same => true,
@@ -104,9 +103,11 @@ impl Link {
 
 async fn hello(inbound: &mut Streaming<v1::WorkerMessage>) -> Result<Hello, Status> {
     let late = || status::plain(Code::DeadlineExceeded, "no_hello", "no Hello within 10 s");
-    let first = tokio::time::timeout(HELLO_WITHIN, inbound.message()).await.map_err(|_| late())??;
-    let first = first
-        .ok_or_else(|| status::plain(Code::InvalidArgument, "no_hello", "the stream had no Hello"))?;
+    let first =
+        tokio::time::timeout(HELLO_WITHIN, inbound.message()).await.map_err(|_| late())??;
+    let first = first.ok_or_else(|| {
+        status::plain(Code::InvalidArgument, "no_hello", "the stream had no Hello")
+    })?;
     match WorkerSays::try_from(first)? {
         WorkerSays::Hello(hello) => Ok(*hello),
         WorkerSays::Beat(_) | WorkerSays::Report(_) | WorkerSays::Goodbye { .. } => {
@@ -129,25 +130,25 @@ fn speaks_with(hello: &Hello) -> Result<(), Status> {
 
 /// From the session's bounded queue onto the stream.
 async fn pump_out(
-    mut read: mpsc::Receiver<CoordinatorSays>,
+    mut read: mpsc::Receiver<Told>,
     send: mpsc::Sender<ToWorker>,
     ended: CancellationToken,
 ) {
     loop {
-        let says = tokio::select! {
+        let told = tokio::select! {
             biased;
             () = ended.cancelled() => break,
-            says = read.recv() => says,
+            told = read.recv() => told,
         };
-        let Some(says) = says else { break };
+        let Some(Told { says, place: _until_sent }) = told else { break };
         if send.send(Ok(says.into())).await.is_err() {
             ended.cancel();
             break;
         }
     }
     // What was said before the end, a Goodbye above all, still goes out.
-    while let Ok(says) = read.try_recv() {
-        if send.send(Ok(says.into())).await.is_err() {
+    while let Ok(told) = read.try_recv() {
+        if send.send(Ok(told.says.into())).await.is_err() {
             break;
         }
     }
@@ -163,8 +164,11 @@ async fn pump_in(
 ) {
     let places = places();
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { break };
-        let message = tokio::select! {
+        let place_and_message = async {
+            let place = places.clone().acquire_owned().await.expect("nobody closes it");
+            (place, inbound.message().await)
+        };
+        let (place, message) = tokio::select! {
             biased;
             () = ended.cancelled() => break,
             () = ending.cancelled() => {
@@ -172,7 +176,7 @@ async fn pump_in(
                 outbound.say(CoordinatorSays::Goodbye { reason });
                 break;
             }
-            message = inbound.message() => message,
+            both = place_and_message => both,
         };
         match message.map(|message| message.map(WorkerSays::try_from)) {
             Ok(Some(Ok(says))) => {

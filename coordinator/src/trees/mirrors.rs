@@ -127,10 +127,9 @@ impl Mirrors {
         expected: &Expected<'_>,
     ) -> Result<(), TreesError> {
         let mirror = self.mirror(repository).await?;
-        let path = self
-            .artifacts
-            .file(&bundle.sha256)
-            .ok_or_else(|| TreesError::Mismatch(format!("bundle {} was not uploaded", bundle.sha256)))?;
+        let path = self.artifacts.file(&bundle.sha256).ok_or_else(|| {
+            TreesError::Mismatch(format!("bundle {} was not uploaded", bundle.sha256))
+        })?;
         mirror.fetch_bundle(&path, expected.commit).await?;
         let tree = mirror.tree_of(expected.commit).await?;
         if tree != *expected.tree {
@@ -164,7 +163,7 @@ impl Mirrors {
         let more = outside.len().saturating_sub(SHOWN);
         let mut shown = outside.into_iter().take(SHOWN).collect::<Vec<_>>().join(", ");
         if more > 0 {
-            shown.push_str(&format!(" and {more} more"));
+            shown = format!("{shown} and {more} more");
         }
         Err(TreesError::Scope(shown))
     }

@@ -86,11 +86,7 @@ fn given_up(run: &RunId, effect: &Effect, error: &TreesError) -> Option<Verb> {
     }
 }
 
-async fn once(
-    mirrors: &Mirrors,
-    run: &RunId,
-    effect: &Effect,
-) -> Result<Option<Verb>, TreesError> {
+async fn once(mirrors: &Mirrors, run: &RunId, effect: &Effect) -> Result<Option<Verb>, TreesError> {
     match effect {
         Effect::Take { attempt, repository, bundle, commit, base, tree, files } => {
             let expected = Expected { commit, base, tree, files };

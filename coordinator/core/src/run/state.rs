@@ -204,6 +204,11 @@ impl Run {
         &self.units
     }
 
+    /// One unit.
+    pub fn unit(&self, id: &UnitId) -> Option<&Unit> {
+        self.unit_ix(id).map(|ix| &self.units[ix])
+    }
+
     /// Everything the world owes.
     pub fn owed(&self) -> &BTreeMap<EffectId, Effect> {
         &self.owed
