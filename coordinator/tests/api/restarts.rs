@@ -109,3 +109,59 @@ async fn a_run_that_cannot_be_folded_is_quarantined_and_the_others_go_on() {
     let clients = ground.operator().await;
     assert_eq!(word(clients.runs().get(look).await), "quarantined");
 }
+
+/// P048: a plan is written as one batch. A power cut inside it leaves nothing of the run; what was
+/// there before stays as it was.
+#[tokio::test]
+async fn a_submit_cut_off_anywhere_is_there_whole_or_not_at_all() {
+    let mut ground = Ground::start().await;
+    let clients = ground.operator().await;
+    let before = submitted(&clients, &plan("before", &["a"])).await;
+    let log = ground.data().join("journal/log");
+    ground.end().await;
+    let whole_before = text_of(&log).lines().count();
+    ground.begin().await;
+    let clients = ground.operator().await;
+    let cut_off = submitted(&clients, &plan("cut-off", &["a", "b", "c"])).await;
+    ground.end().await;
+    let whole = text_of(&log);
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let (first, last) = batch_of(&lines, &cut_off);
+    assert!(first > whole_before && last - first > 4, "the batch is where it should be");
+
+    for cut in first..last {
+        let kept: String = lines[..cut].concat();
+        std::fs::write(segment_of(&log), kept).unwrap();
+        // Neither the index nor the mark of what was acknowledged had heard of it at that moment.
+        std::fs::remove_dir_all(ground.data().join("journal/sled")).unwrap();
+        std::fs::remove_file(ground.data().join("journal/verified")).unwrap();
+        ground.begin().await;
+        let clients = ground.operator().await;
+        let names: Vec<String> = runs(&clients).await.into_iter().map(|run| run.id).collect();
+        assert_eq!(names, std::slice::from_ref(&before), "cut after line {cut}");
+        ground.end().await;
+    }
+}
+
+fn segment_of(log: &std::path::Path) -> std::path::PathBuf {
+    let mut segments: Vec<_> = std::fs::read_dir(log)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .collect();
+    segments.sort();
+    assert_eq!(segments.len(), 1, "so little fits one segment");
+    segments.remove(0)
+}
+
+fn text_of(log: &std::path::Path) -> String {
+    std::fs::read_to_string(segment_of(log)).unwrap()
+}
+
+/// The lines of a run's first batch: from its first line to the one that records its key.
+fn batch_of(lines: &[&str], run: &str) -> (usize, usize) {
+    let of_run = |line: &&str| line.contains(&format!("\"run/{run}\""));
+    let first = lines.iter().position(of_run).unwrap();
+    let last = lines.iter().position(|line| of_run(&line) && line.contains("CommandRecorded"));
+    (first + 1, last.unwrap() + 1)
+}
