@@ -162,6 +162,6 @@ fn text_of(log: &std::path::Path) -> String {
 fn batch_of(lines: &[&str], run: &str) -> (usize, usize) {
     let of_run = |line: &&str| line.contains(&format!("\"run/{run}\""));
     let first = lines.iter().position(of_run).unwrap();
-    let last = lines.iter().position(|line| of_run(&line) && line.contains("CommandRecorded"));
+    let last = lines.iter().position(|line| of_run(line) && line.contains("CommandRecorded"));
     (first + 1, last.unwrap() + 1)
 }
