@@ -4,6 +4,7 @@
 //! as users do, by the `ganger` command.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -371,10 +372,18 @@ pub fn until(what: &str, mut reached: impl FnMut() -> bool) {
     }
 }
 
-/// An address nobody listens on now.
+/// A port nobody listens on now.
+///
+/// It lies below those the kernel gives to outgoing connections: one of these would take it while a
+/// killed coordinator is away, the worker's own dialling first of all.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    listener.local_addr().expect("a listener has an address").port()
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 12_000;
+    let random = RandomState::new().build_hasher().finish();
+    let start = u16::try_from(random % u64::from(COUNT)).expect("it is below a count of ports");
+    let ports = (0..COUNT).map(|step| FIRST + (start + step) % COUNT);
+    let mut free = ports.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.next().expect("loopback has a free port")
 }
 
 #[expect(clippy::disallowed_methods, reason = "the poll of a wait for a state")]
