@@ -72,7 +72,7 @@ impl Live<'_> {
 
     /// What is on its way to the disk is neither here nor not here: whatever ends a lease waits for
     /// that, or it could overtake the beginning.
-    async fn all_accepted(&mut self) -> Result<(), Gone> {
+    pub(super) async fn all_accepted(&mut self) -> Result<(), Gone> {
         while let Some((_, held)) = self.accepting.front_mut() {
             let held = held.accepted().await;
             self.accepted(held).await?;

@@ -4,7 +4,6 @@
 //! Not here: dialling again, and what the coordinator's words lead to (`heard.rs`).
 
 use std::collections::VecDeque;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -162,8 +161,25 @@ impl Session {
 }
 
 impl Live<'_> {
-    async fn live(mut self, beats: AbortOnDropHandle<&'static str>) -> SessionEnd {
-        let mut beats = pin!(beats);
+    async fn live(mut self, mut beats: AbortOnDropHandle<&'static str>) -> SessionEnd {
+        let end = self.until_the_end(&mut beats).await;
+        // What is on its way to the disk is ours from then on: nobody will assign it again, so it
+        // begins even though its connection is gone.
+        if self.all_accepted().await.is_err() {
+            return lost("the outbox has failed");
+        }
+        if let Some(end) = end {
+            return end;
+        }
+        drop(beats);
+        self.farewell().await
+    }
+
+    /// Both ways until the end; nothing where we are asked to leave.
+    async fn until_the_end(
+        &mut self,
+        beats: &mut AbortOnDropHandle<&'static str>,
+    ) -> Option<SessionEnd> {
         let mut owed = self.session.outbox.owed();
         let mut goodbye = self.session.goodbye.clone();
         let mut retry = interval(RETRY_LATER);
@@ -173,28 +189,25 @@ impl Live<'_> {
             tokio::select! {
                 said = self.inbound.message(), if self.accepting.len() < ACCEPTING_MAX => {
                     if let Some(end) = self.said(said).await {
-                        return end;
+                        return Some(end);
                     }
                 }
                 held = oldest(&mut self.accepting) => if self.accepted(held).await.is_err() {
-                    return lost("the outbox has failed");
+                    return Some(lost("the outbox has failed"));
                 },
                 room = self.out.clone().reserve_owned(), if due => match room {
                     Ok(room) => self.send(room),
-                    Err(_) => return lost("the control stream was closed"),
+                    Err(_) => return Some(lost("the control stream was closed")),
                 },
                 changed = owed.changed() => if changed.is_err() {
-                    return lost("the outbox has failed");
+                    return Some(lost("the outbox has failed"));
                 },
                 _ = retry.tick() => self.sending.retry(),
-                why = &mut beats => return match why {
+                why = &mut *beats => return Some(match why {
                     Ok(why) => lost(why),
                     Err(defect) => lost(&format!("the beats ended by a defect: {defect}")),
-                },
-                () = asked(&mut goodbye) => {
-                    beats.abort();
-                    return self.farewell().await;
-                }
+                }),
+                () = asked(&mut goodbye) => return None,
             }
         }
     }

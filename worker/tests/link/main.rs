@@ -44,7 +44,8 @@ const TESTS: &[Test] = tests! {
         who_ignores_every_rung_is_killed,
         a_worker_cut_off_for_a_lease_stops_what_must_stop,
         a_worker_cut_off_goes_on_and_hands_in_later,
-        more_than_the_slots_waits;
+        more_than_the_slots_waits,
+        an_assignment_whose_connection_breaks_begins_or_was_never_here;
     restarts: a_killed_worker_reports_its_attempts_as_ended_by_the_restart;
     leaving: a_leaving_worker_reports_its_attempts_and_says_goodbye,
         a_leaving_coordinator_is_dialled_again;

@@ -166,3 +166,26 @@ pub fn more_than_the_slots_waits() {
         assert_eq!(within(connection.ending()).await.lease, lease(&second));
     });
 }
+
+/// P001, P041: a connection that breaks while an assignment is on its way to the disk leaves no lease
+/// that nobody works on: it was never here, or it begins.
+#[cfg_attr(any(), test)]
+pub fn an_assignment_whose_connection_breaks_begins_or_was_never_here() {
+    block_on(async {
+        let mut ground = Ground::new().await;
+        let _worker = ground.worker();
+        for epoch in 1..=12 {
+            let (mut connection, _) = ground.coordinator.attached().await;
+            let assignment = command("a", epoch, "true");
+            connection.assign(&assignment).await;
+            drop(connection);
+            let (mut connection, hello) = ground.coordinator.attached().await;
+            if !hello.live.contains(&lease(&assignment)) && hello.finished.is_empty() {
+                connection.assign(&assignment).await;
+            }
+            let end = connection.ending().await;
+            assert_eq!(end.lease, lease(&assignment));
+            assert!(matches!(end.fact, Fact::Delivered(_)), "{end:?}");
+        }
+    });
+}
