@@ -18,7 +18,7 @@ use crate::session;
 pub enum Command {
     /// Give a worker no new work.
     Cordon(Args),
-    /// Give a worker no new work and let it leave when it is idle.
+    /// Give a worker no new work for good, and let what runs there end.
     Drain {
         /// Which.
         #[command(flatten)]
