@@ -75,7 +75,7 @@ async fn cordon(args: Args, context: &Context) -> Result<Exit, Error> {
 }
 
 async fn drain(args: Args, timeout: Option<Length>, context: &Context) -> Result<Exit, Error> {
-    let what = format!("worker {} leaves when it is idle", args.worker);
+    let what = format!("worker {} takes no new work", args.worker);
     let request = v1::FleetServiceDrainRequest {
         idempotency_key: args.mutation.key(),
         expected_sequence: args.mutation.expect,
