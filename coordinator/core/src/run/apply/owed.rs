@@ -223,7 +223,7 @@ impl Run {
         }
     }
 
-    fn claim(&self, ix: usize) -> Option<(RepositoryId, Vec<String>)> {
+    pub(in crate::run) fn claim(&self, ix: usize) -> Option<(RepositoryId, Vec<String>)> {
         let files = self.units[ix].spec.files.clone().unwrap_or_default();
         self.repository().filter(|_| !files.is_empty()).map(|repository| (repository, files))
     }

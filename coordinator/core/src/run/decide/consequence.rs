@@ -8,6 +8,8 @@ use ganger_shared::ids::{AttemptId, CheckId, CommitId, Subject, TreeId};
 use ganger_shared::plan::Accept;
 use ganger_shared::time::Timestamp;
 
+use crate::globs;
+use crate::run::effect::{Effect, EffectId};
 use crate::run::state::{Applying, Run, RunState};
 use crate::run::unit::{Gate, Measurement, Phase, UnitState};
 
@@ -120,13 +122,36 @@ impl Run {
 
     /// Whether nothing runs and nothing can start.
     fn at_rest(&self) -> bool {
-        let startable = self.tally.ready > 0 && self.exhausted().is_none();
         self.live.is_empty()
             && self.tally.taking == 0
             && self.tally.measuring == 0
             && self.queue.is_empty()
             && self.applying.is_none()
-            && !startable
+            && !self.startable()
+    }
+
+    /// Whether a ready unit may be granted a slot; asked only while nothing is at work.
+    fn startable(&self) -> bool {
+        self.exhausted().is_none() && self.ready.iter().any(|ix| !self.behind_a_claim(*ix))
+    }
+
+    /// Whether the unit's files are kept for another unit of this run, which then waits for a person.
+    /// While nothing is at work no effect comes after the claims.
+    fn behind_a_claim(&self, ix: usize) -> bool {
+        let Some((_, files)) = self.claim(ix) else { return false };
+        let owed = self.owed.iter().rev();
+        let claims = owed.take_while(|(id, _)| matches!(id, EffectId::Claim(_)));
+        claims.map(|(_, effect)| effect).any(|effect| match effect {
+            Effect::Claim { unit, files: held, .. } => {
+                *unit != self.units[ix].spec.id && globs::overlap(&files, held)
+            }
+            Effect::WantSlot(_)
+            | Effect::Assign { .. }
+            | Effect::Stop { .. }
+            | Effect::Take { .. }
+            | Effect::Merge { .. }
+            | Effect::Apply { .. } => false,
+        })
     }
 
     fn rest(&self) -> Option<RunEvent> {
@@ -137,8 +162,10 @@ impl Run {
                 Gate::Closed | Gate::Held => Some(RunEvent::RunHeld { reason: HoldReason::Gate }),
             };
         }
-        if self.tally.ready > 0 {
-            return self.exhausted().map(|dimension| RunEvent::RunBudgetLimited { dimension });
+        if self.tally.ready > 0
+            && let Some(dimension) = self.exhausted()
+        {
+            return Some(RunEvent::RunBudgetLimited { dimension });
         }
         let reason = if self.tally.failed > 0 { HoldReason::UnitFailed } else { HoldReason::Gate };
         Some(RunEvent::RunHeld { reason })

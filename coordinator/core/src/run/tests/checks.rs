@@ -237,3 +237,22 @@ fn a_judge_is_not_forestalled() {
     let attempt = bench.attempt(&"a/main/1".parse().unwrap());
     assert!(matches!(attempt.phase, Phase::Delivered { taken: true, .. }));
 }
+
+/// Invariant 9: what waits behind the files of a delivery that nobody judges cannot start by itself.
+#[test]
+fn a_run_in_which_all_waits_behind_a_judge_is_held_until_its_files_are_free() {
+    let mut bench = Bench::units(&[
+        "a: accept: judge, files: ['src/**'], checks: [{ name: c, run: make test }]",
+        "b: files: ['src/lib.rs'], checks: [{ name: c, run: make test }]",
+    ]);
+    bench.delivered("a");
+    bench.measure("c", Outcome::Pass);
+    assert_eq!(bench.last, ["CheckMeasured", "RunHeld"]);
+    assert_eq!(
+        (bench.stands(), bench.stand()),
+        ("held gate".into(), "a delivered, b ready".into())
+    );
+    bench.cancel("a");
+    assert_eq!(bench.last, ["UnitCancelled", "CommandRecorded", "RunReleased"]);
+    assert_eq!(bench.stands(), "active");
+}
