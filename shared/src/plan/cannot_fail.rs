@@ -187,7 +187,7 @@ impl Options {
         }
         // `${x:?}` ends the shell when x is unset; with `set -u` any expansion may.
         let stops =
-            arguments.iter().any(|word| word.expands && (self.nounset || word.text.contains('?')));
+            arguments.iter().any(|word| word.expands && (self.nounset || may_be_unset(&word.text)));
         let flow = match program.text.as_str() {
             "true" | ":" | "echo" | "printf" | "sleep" => SUCCESS,
             "false" => FAILURE,
@@ -314,6 +314,11 @@ fn command_said(command: &Command) -> String {
         Command::Function => "a definition".to_owned(),
         Command::Opaque => "…".to_owned(),
     }
+}
+
+/// Whether a word has a `?` that is not `$?`, the last exit code, which never stops anything.
+fn may_be_unset(word: &str) -> bool {
+    word.replace("$?", "").contains('?')
 }
 
 #[cfg(test)]

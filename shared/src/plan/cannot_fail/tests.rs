@@ -22,6 +22,8 @@ fn a_command_that_cannot_fail_is_found() {
         "cargo test || :",
         "cargo test || exit 0",
         "cargo test || echo FAIL",
+        "make; echo $?",
+        "make || echo \"FAIL $?\"",
         "cargo test ; true",
         "cargo test; exit 0",
         "cargo test\necho done",
