@@ -16,6 +16,8 @@ mod runs;
 mod serve;
 mod services;
 mod session;
+#[cfg(test)]
+mod stage;
 mod system;
 pub mod tokens;
 mod trace;

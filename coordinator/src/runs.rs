@@ -214,7 +214,8 @@ impl Actor for RunsActor {
             }
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
         }
-        Ok(())
+        // A run that was set aside may have been the last that others waited for.
+        state.unpark(&myself)
     }
 }
 

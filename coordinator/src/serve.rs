@@ -360,3 +360,6 @@ fn forget_endpoint(path: Option<&Path>, address: SocketAddr) {
 fn endpoint(address: SocketAddr) -> String {
     format!("http://{address}\n")
 }
+
+#[cfg(test)]
+mod tests;
