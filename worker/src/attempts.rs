@@ -238,6 +238,8 @@ impl State {
 
     async fn leave(&mut self, done: RpcReplyPort<()>) -> Result<(), Gone> {
         self.slots.close(Intake::Leaving);
+        // Before anything is handed back, so that it is not offered to this worker again.
+        self.show();
         for (lease, _) in std::mem::take(&mut self.waiting) {
             let failure = Failure::new(FailureClass::WorkerRestarted, Refusal::Leaving.to_string());
             self.report(&lease, failed(failure)).await?;

@@ -180,3 +180,33 @@ fn a_worker_that_is_asked_to_end_hands_its_work_back() {
     calls.let_go("one");
     cluster.wait_run(&id, "the run completes", is("completed"));
 }
+
+/// R057: a worker that is asked to end is not offered again what it hands back, however long its beats
+/// are apart: one ending is one loss.
+#[test]
+fn a_worker_that_ends_is_offered_nothing_more() {
+    let mut cluster = Cluster::new(binary());
+    let slow = ["--beat", "5s", "--lease", "30s", "--grace", "500ms"];
+    cluster.coordinator_arguments = slow.iter().map(|&word| word.to_owned()).collect();
+    cluster.start_coordinator();
+    cluster.start_worker("east", 2, &[]);
+    cluster.wait_for_workers(1);
+    let mut calls = RollCall::open();
+    let units = ["one", "two"].map(|id| command(id, &calls.holds(id))).to_vec();
+    let id = submit(&cluster, &plan(&units));
+    for name in ["one", "two"] {
+        calls.wait_for(name, 1);
+    }
+    let status = cluster.worker("east").terminate();
+    assert!(status.success(), "{status}: {}", cluster.worker("east").log());
+    cluster.start_worker("east", 2, &[]);
+    for name in ["one", "two"] {
+        calls.wait_for(name, 2);
+        calls.let_go(name);
+    }
+    let run = cluster.wait_run(&id, "the run completes", is("completed"));
+    for name in ["one", "two"] {
+        assert_eq!(unit(&run, name)["losses"], 1, "{run:#}");
+        assert_eq!(attempt_states(&run, name).len(), 2, "{run:#}");
+    }
+}
