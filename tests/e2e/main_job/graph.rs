@@ -110,6 +110,9 @@ fn a_plan_without_a_repository_needs_no_git() {
     let run = cluster.wait_run(&id, "the run completes", is("completed"));
     assert_eq!(states(&run), expected(&[("look", "accepted"), ("speak", "accepted")]));
     assert_eq!(unit(&run, "look")["integration"], Value::Null);
+    let reason = &unit(&run, "speak")["attempts"][0]["verdicts"][0]["reason"];
+    let reason = reason.as_str().expect("policy says why");
+    assert!(reason.contains("no repository"), "a verdict says what is so: {reason}");
     assert_eq!(run["branch"], Value::Null);
     let look = cluster.ganger(&["logs", &id, "look"]).expect(0);
     assert!(look.stdout.lines().any(|line| line.trim() == "0"), "not empty: {look:#?}");

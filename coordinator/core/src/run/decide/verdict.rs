@@ -26,8 +26,13 @@ impl Run {
             .unwrap_or_default();
         let shown = serde_json::to_vec(&(attempt.delivery(), measurement)).ok()?;
         let passed = evidence_refs.len();
-        let reason = if passed == 0 {
+        let in_a_tree = attempt.delivery().is_some_and(|delivery| delivery.tree.is_some());
+        let reason = if passed == 0 && in_a_tree {
             "nothing was written, so no check is required; the attempt ended well".to_owned()
+        } else if passed == 0 {
+            "there is no repository, so nothing is integrated and no check is required; \
+             the attempt ended well"
+                .to_owned()
         } else {
             format!("every required check passed ({passed} of {passed})")
         };
