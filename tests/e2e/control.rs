@@ -65,6 +65,8 @@ fn a_wait_that_expires_is_no_error() {
     calls.wait_for("one", 1);
     let said = cluster.ganger(&["wait", &id, "--timeout", "1s", "-o", "json"]).expect(0);
     assert_eq!(said.json()["expired"], true, "{said:#?}");
+    let said = cluster.ganger(&["wait", &id, "--until", "nonsense", "--timeout", "1s"]).expect(2);
+    assert!(said.stderr.contains("completed"), "the states are named: {said:#?}");
     calls.let_go("one");
     let said = cluster.ganger(&["wait", &id, "--timeout", "30s", "-o", "json"]).expect(0);
     assert_eq!(said.json()["expired"], false, "{said:#?}");

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use clap::builder::PossibleValuesParser;
 use ganger_proto::convert::Snapshot;
 use ganger_proto::{read, v1};
 use ganger_shared::plan::Length;
@@ -26,7 +27,7 @@ pub struct Args {
     /// The run.
     pub run: String,
     /// Wait for this state [default: any in which the run rests].
-    #[arg(long, value_name = "STATE")]
+    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(STATES))]
     pub until: Option<String>,
     /// How long to wait, 1s to 12h.
     #[arg(long, value_name = "TIME", default_value = "4m", value_parser = timeout)]
@@ -42,6 +43,18 @@ fn timeout(text: &str) -> Result<Length, String> {
     if allowed.contains(&length.0) { Ok(length) } else { Err("1s to 12h are possible".to_owned()) }
 }
 
+/// States a run can be waited for.
+const STATES: [&str; 9] = [
+    "active",
+    "paused",
+    "waiting",
+    "held",
+    "budget_limited",
+    "stopping",
+    "completed",
+    "failed",
+    "aborted",
+];
 /// States in which a run rests.
 const RESTS: [&str; 6] = ["completed", "failed", "aborted", "held", "budget_limited", "waiting"];
 /// States nothing ever changes.
