@@ -161,7 +161,8 @@ impl Fleet {
         // First, because a line goes with its last want.
         self.unwant(&key);
         let want = &wanted.want;
-        let DurationMs(wait_ms) = want.not_before.since(now.at);
+        // A clock that was set back must not make a wish wait for it to catch up.
+        let DurationMs(wait_ms) = want.not_before.since(now.at.max(want.since));
         let standing = match self.offers.token_for(&key) {
             Some(token) => Standing::Offered { token },
             None if wait_ms > 0 => Standing::Timed { until_ms: now.ms.saturating_add(wait_ms) },

@@ -19,9 +19,10 @@ const FOUND_WITHIN: u64 = 400;
 const TOLD: usize = 20;
 
 /// Seeds that showed a defect of the cores, and which it was.
-const SHOWN: [(u64, &str); 2] = [
+const SHOWN: [(u64, &str); 3] = [
     (55, "a run whose ready units wait behind a judge stays active for ever"),
     (110, "a run whose ready units wait behind a judge stays active for ever"),
+    (2885, "after the clock was set back, wishes waited for it to catch up"),
 ];
 
 fn number(name: &str) -> Option<u64> {
